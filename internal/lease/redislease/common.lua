@@ -1,0 +1,64 @@
+-- Prelude of every script. A slot's key holds one of:
+--   "<token> <fence> <since> <name> <uid> <address>"   a lease ("-": field empty)
+--   "~<member>"                                        kept for the next in line
+-- and always expires. A member is "<instance>#<n>"; its inbox is the channel
+-- "<inboxes><instance>", on which a message begins with the member and the lock.
+
+local DAY = 86400000
+local HEADS = 4   -- how many in line are told their turn (lease.Heads)
+local WALK = 256  -- how many waiters that have gone one call passes over
+local BURNED = 8  -- how many released tokens a lock remembers
+
+local function mine(value, token)
+  return value and string.sub(value, 1, #token + 1) == token .. ' '
+end
+
+-- public is the value without its token: all that others may see.
+local function public(value)
+  return value and string.match(value, '^%x+ (%S+ %S+ %S+ %S+ %S+)$') or ''
+end
+
+-- remember keeps a token for which a release was sent, so that a request with it
+-- that comes late is refused.
+local function remember(fn, token)
+  local x = redis.call('HGET', fn, 'x') or ''
+  if not string.find(x, token, 1, true) then
+    redis.call('HSET', fn, 'x', string.sub(token .. ' ' .. x, 1, BURNED * (#token + 1)))
+    redis.call('PEXPIRE', fn, 30 * DAY)
+  end
+end
+
+local function inbox(inboxes, member)
+  return inboxes .. string.match(member, '^[^#]*')
+end
+
+-- listening reports whether anybody reads the member's inbox.
+local function listening(inboxes, member)
+  return redis.call('PUBSUB', 'NUMSUB', inbox(inboxes, member))[2] > 0
+end
+
+-- tell informs the head of the line of its ranks, and of what it waits for.
+local function tell(q, inboxes, lock, left, rest)
+  local waiting = redis.call('ZCARD', q)
+  if waiting == 0 then return end
+  for i, member in ipairs(redis.call('ZRANGE', q, 0, HEADS - 1)) do
+    redis.call('PUBLISH', inbox(inboxes, member),
+      member .. ' ' .. lock .. ' in ' .. (i - 1) .. ' ' .. left .. ' ' .. waiting .. ' ' .. rest)
+  end
+end
+
+-- offer keeps a slot for the first in line that listens, and says so to it. It returns
+-- nil when there is none.
+local function offer(lk, q, inboxes, lock, claim)
+  for _ = 1, WALK do
+    local front = redis.call('ZRANGE', q, 0, 0)[1]
+    if not front then return nil end
+    redis.call('ZREM', q, front)
+    if redis.call('PUBLISH', inbox(inboxes, front), front .. ' ' .. lock .. ' go') > 0 then
+      redis.call('SET', lk, '~' .. front, 'PX', claim)
+      tell(q, inboxes, lock, claim, '')
+      return front
+    end
+  end
+  return nil
+end

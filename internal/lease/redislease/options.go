@@ -1,0 +1,130 @@
+package redislease
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// DefaultPrefix begins every key and channel.
+const DefaultPrefix = "soloist"
+
+// DefaultClaim is how long a free slot is kept for the first in line.
+const DefaultClaim = 100 * time.Millisecond
+
+// DelayedRestart says what to do about a server that started less than a lease ago,
+// and may have forgotten the leases that it had granted before.
+type DelayedRestart string
+
+const (
+	DelayAuto DelayedRestart = "auto" // wait unless it has an append-only file
+	DelayOn   DelayedRestart = "on"   // wait always
+	DelayOff  DelayedRestart = "off"  // never wait
+)
+
+// Options configures a Store. The zero value of each field but URL and Lease is usable.
+type Options struct {
+	// URL is redis://, rediss:// (TLS) or unix://, as go-redis reads them.
+	URL string
+	// Username and Password take the place of the URL's, if set.
+	Username, Password string
+	// PasswordFile is read again for every new connection, so that a password can
+	// change without a restart. White space around it is dropped.
+	PasswordFile string
+	// TLS takes the place of the settings that rediss:// implies.
+	TLS *tls.Config
+	// Prefix of keys and channels; empty: DefaultPrefix.
+	Prefix string
+	// Lease is the longest lease in use here. After a restart that may have lost leases
+	// nothing is acquired for this long.
+	Lease          time.Duration
+	DelayedRestart DelayedRestart // "": DelayAuto
+	// Claim is how long a slot is kept for the next in line; 0: DefaultClaim.
+	Claim time.Duration
+	// CallTimeout bounds dialling; calls are bounded by their context. 0: 2 s.
+	CallTimeout time.Duration
+	// PoolSize bounds the connections for everything but renewals, which have one of
+	// their own, and the inbox, which has another. 0: 4.
+	PoolSize int
+	Log      *slog.Logger // nil: discard
+}
+
+// client translates o for go-redis. Time-outs and retries are ours alone: go-redis
+// ignores a context's deadline unless told otherwise, and its own retry makes a lost
+// reply look like a refusal (redis/go-redis#2985).
+func (o *Options) client() (*redis.Options, error) {
+	r, err := redis.ParseURL(o.URL)
+	if err != nil {
+		var parse *url.Error // quotes the URL, which may hold a password
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return nil, fmt.Errorf("store URL: %w", err)
+	}
+	if o.Username != "" {
+		r.Username = o.Username
+	}
+	if o.Password != "" {
+		r.Password = o.Password
+	}
+	if o.PasswordFile != "" {
+		user := r.Username
+		r.CredentialsProviderContext = func(context.Context) (string, string, error) {
+			b, err := os.ReadFile(o.PasswordFile)
+			if err != nil {
+				return "", "", fmt.Errorf("password file: %w", err)
+			}
+			return user, strings.TrimSpace(string(b)), nil
+		}
+	}
+	if o.TLS != nil {
+		if r.TLSConfig == nil {
+			return nil, errors.New("store URL: TLS settings need rediss://")
+		}
+		t := o.TLS.Clone()
+		if t.ServerName == "" {
+			t.ServerName = r.TLSConfig.ServerName
+		}
+		r.TLSConfig = t
+	}
+	r.ContextTimeoutEnabled = true
+	r.MaxRetries = -1
+	r.DialerRetries = 1
+	r.DialTimeout = o.CallTimeout
+	r.ReadTimeout = o.CallTimeout
+	r.WriteTimeout = o.CallTimeout
+	r.PoolTimeout = o.CallTimeout
+	r.DisableIdentity = true
+	r.ReadBufferSize = 4096
+	r.WriteBufferSize = 4096
+	r.Protocol = 2 // no pushes: nothing here uses them
+	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	r.Dialer = dialer(r)
+	return r, nil
+}
+
+// dialer finds a peer that has gone without a word within about half a minute, also on
+// the inbox's connection, which nothing is written to; go-redis would ping instead.
+func dialer(r *redis.Options) func(context.Context, string, string) (net.Conn, error) {
+	d := &net.Dialer{
+		Timeout: r.DialTimeout,
+		KeepAliveConfig: net.KeepAliveConfig{
+			Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
+		},
+		Control: userTimeout(30 * time.Second),
+	}
+	if r.TLSConfig == nil {
+		return d.DialContext
+	}
+	return (&tls.Dialer{NetDialer: d, Config: r.TLSConfig}).DialContext
+}

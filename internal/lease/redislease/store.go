@@ -1,0 +1,258 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/soloist-dev/soloist/internal/lease"
+)
+
+// Store keeps leases in one Redis. It is safe for concurrent use. It connects when
+// it is first used; every method gives up when its context is done.
+type Store struct {
+	opt      Options
+	prefix   string
+	claim    string
+	renewals *redis.Client // for Extend alone, so that nothing else delays one
+	calls    *redis.Client
+	restart  restart
+	inbox    inbox
+	log      *slog.Logger
+}
+
+var (
+	_ lease.Store = (*Store)(nil)
+	_ lease.Waker = (*Store)(nil)
+)
+
+// Open judges the options and returns a Store. It does not connect. The caller owes it
+// a Close.
+func Open(o Options) (*Store, error) {
+	if o.Lease <= 0 {
+		return nil, errors.New("redislease: Options.Lease must be positive")
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if strings.ContainsAny(o.Prefix, "{} \t\r\n") {
+		return nil, fmt.Errorf("key prefix %q: must not hold braces or white space", o.Prefix)
+	}
+	if o.Claim == 0 {
+		o.Claim = DefaultClaim
+	}
+	if o.CallTimeout == 0 {
+		o.CallTimeout = 2 * time.Second
+	}
+	if o.PoolSize == 0 {
+		o.PoolSize = 4
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	r, err := o.client()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opt: o, prefix: o.Prefix, log: o.Log, claim: fmt.Sprint(o.Claim.Milliseconds())}
+	s.restart = restart{mode: o.DelayedRestart, lease: o.Lease, log: o.Log}
+	r.OnConnect = s.restart.onConnect
+	r.PoolSize = o.PoolSize
+	s.calls = redis.NewClient(r)
+	own := *r
+	own.PoolSize = 2 // one at work; a second, so that a hung one is not waited for
+	s.renewals = redis.NewClient(&own)
+	s.inbox.init(s)
+	return s, nil
+}
+
+// Close ends the connections and waits for the inbox's reader.
+func (s *Store) Close() error {
+	s.inbox.close()
+	return errors.Join(s.calls.Close(), s.renewals.Close())
+}
+
+// Acquire implements [lease.Store].
+func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
+	if err := judge(r.Claim, r.TTL); err != nil {
+		return lease.Grant{}, err
+	}
+	if err := s.restart.check(); err != nil {
+		return lease.Grant{}, err
+	}
+	reclaim := 0
+	if r.Reclaim && r.Holder.PodUID != "" && r.Holder.Address != "" {
+		reclaim = 1
+	}
+	v, err := acquireScript.Run(ctx, s.calls, s.keys(r.Claim),
+		string(r.Token), r.TTL.Milliseconds(), holderRecord(r.Holder), r.FenceHint, r.Waiter,
+		r.Skip, s.claim, kindName(r.Slots), r.FirstSlot, reclaim, s.inbox.channels(), r.Lock,
+	).Slice()
+	if err != nil {
+		return lease.Grant{}, failed("acquire", err)
+	}
+	g, err := s.acquired(r, v)
+	if err != nil {
+		return lease.Grant{}, failed("acquire", err)
+	}
+	// The connection may have been made just now, to a server that has just started.
+	if err := s.restart.check(); err != nil {
+		_, _ = s.Release(ctx, r.Claim)
+		return lease.Grant{}, err
+	}
+	return g, nil
+}
+
+// acquired reads the reply of acquire.lua.
+func (s *Store) acquired(r lease.Request, v reply) (lease.Grant, error) {
+	verdict, err := v.num(0)
+	if err != nil {
+		return lease.Grant{}, err
+	}
+	switch verdict {
+	case 1:
+		n, err := v.nums(1, 4)
+		if err != nil {
+			return lease.Grant{}, err
+		}
+		return lease.Grant{
+			Claim: r.Claim, Slot: int(n[0]), Fence: uint64(n[1]), Waiting: int(n[2]), Reclaimed: n[3] == 1,
+		}, nil
+	case 0:
+		n, err := v.nums(1, 4)
+		if err != nil {
+			return lease.Grant{}, err
+		}
+		joined, err := v.num(6)
+		if err != nil {
+			return lease.Grant{}, err
+		}
+		h := lease.Held{Left: millis(n[0]), Rank: int(n[1]), Waiting: int(n[2]), Fence: uint64(n[3])}
+		if n[0] < 0 {
+			h.Left = -1
+		}
+		_, h.Holder = parsePublic(v.str(5))
+		h.LookAgain, h.Turn = lease.LookAgain(h, r.TTL, s.opt.Claim, joined == 1)
+		return lease.Grant{}, &lease.HeldError{Held: h}
+	case -1:
+		return lease.Grant{}, lease.ErrBurned
+	case -2:
+		return lease.Grant{}, fmt.Errorf("%w: %q is in use as a %s lock", lease.ErrKind, r.Lock, v.str(1))
+	}
+	return lease.Grant{}, fmt.Errorf("%w: verdict %d", errReply, verdict)
+}
+
+// Extend implements [lease.Store].
+func (s *Store) Extend(ctx context.Context, g lease.Grant, e lease.Extension) (lease.Extended, error) {
+	if err := judge(g.Claim, e.TTL); err != nil {
+		return lease.Extended{}, err
+	}
+	keys := []string{s.key(g.Lock, "fn"), s.key(g.Lock, "q"), s.slotKey(g.Lock, g.Slots, g.Slot)}
+	v, err := extendScript.Run(ctx, s.renewals, keys, string(g.Token), e.TTL.Milliseconds(), e.RaiseTo).Slice()
+	if err != nil {
+		return lease.Extended{}, failed("extend", err)
+	}
+	ext, err := extended(v)
+	return ext, failed("extend", err)
+}
+
+// extended reads the reply of extend.lua.
+func extended(v reply) (lease.Extended, error) {
+	verdict, err := v.num(0)
+	if err != nil {
+		return lease.Extended{}, err
+	}
+	switch verdict {
+	case 1:
+		n, err := v.nums(1, 2)
+		if err != nil {
+			return lease.Extended{}, err
+		}
+		return lease.Extended{Left: millis(n[0]), Waiting: int(n[1])}, nil
+	case 0:
+		return lease.Extended{}, lease.ErrLost
+	case -1:
+		return lease.Extended{}, fmt.Errorf("%w: stored is %s", lease.ErrFence, v.str(1))
+	}
+	return lease.Extended{}, fmt.Errorf("%w: verdict %d", errReply, verdict)
+}
+
+// Release implements [lease.Store].
+func (s *Store) Release(ctx context.Context, c lease.Claim) (bool, error) {
+	if err := judge(c, time.Second); err != nil {
+		return false, err
+	}
+	n, err := releaseScript.Run(ctx, s.calls, s.keys(c),
+		string(c.Token), c.Waiter, s.claim, s.inbox.channels(), c.Lock).Int64()
+	return n == 1, failed("release", err)
+}
+
+// Inspect implements [lease.Store]. Its parts are read one after another: a holder that
+// changes meanwhile is shown as before or as after.
+func (s *Store) Inspect(ctx context.Context, lock string) (lease.Info, error) {
+	info, err := s.inspect(ctx, lock)
+	return info, failed("inspect", err)
+}
+
+func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
+	info := lease.Info{Lock: lock}
+	pipe := s.calls.Pipeline()
+	known := pipe.HMGet(ctx, s.key(lock, "fn"), "f", "k", "n")
+	waiting := pipe.ZCard(ctx, s.key(lock, "q"))
+	if _, err := pipe.Exec(ctx); err != nil {
+		return info, err
+	}
+	info.Waiting = int(waiting.Val())
+	var meta struct {
+		Fence uint64 `redis:"f"`
+		Kind  string `redis:"k"`
+		Slots int    `redis:"n"`
+	}
+	if err := known.Scan(&meta); err != nil {
+		return info, fmt.Errorf("%w: %v", errReply, err)
+	}
+	info.Fence = meta.Fence
+	if meta.Kind == slotted {
+		info.Slots = max(meta.Slots, 1)
+	}
+	values := make([]*redis.StringCmd, max(info.Slots, 1))
+	lefts := make([]*redis.DurationCmd, len(values))
+	pipe = s.calls.Pipeline()
+	for slot := range values {
+		lk := s.slotKey(lock, info.Slots, slot)
+		values[slot], lefts[slot] = pipe.Get(ctx, lk), pipe.PTTL(ctx, lk)
+	}
+	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		return info, err
+	}
+	for slot, value := range values {
+		v, left := value.Val(), lefts[slot].Val()
+		if v == "" || strings.HasPrefix(v, "~") || left == -2 {
+			continue
+		}
+		_, public, _ := strings.Cut(v, " ")
+		h := lease.HolderInfo{Slot: slot, Left: left}
+		h.Fence, h.Holder = parsePublic(public)
+		info.Holders = append(info.Holders, h)
+	}
+	return info, nil
+}
+
+// judge refuses what can't be right before anything is sent.
+func judge(c lease.Claim, ttl time.Duration) error {
+	switch {
+	case c.Lock == "" || strings.ContainsAny(c.Lock, "{} \t\r\n"):
+		return fmt.Errorf("%w: lock name %q", lease.ErrInvalid, c.Lock)
+	case c.Token == "":
+		return fmt.Errorf("%w: no token", lease.ErrInvalid)
+	case c.Slots < 0:
+		return fmt.Errorf("%w: %d slots", lease.ErrInvalid, c.Slots)
+	case ttl < time.Millisecond:
+		return fmt.Errorf("%w: lease of %v, must be at least 1ms", lease.ErrInvalid, ttl)
+	}
+	return nil
+}

@@ -29,6 +29,7 @@ const (
 	KindWrongType = "wrongtype" // a key of ours holds something else
 	KindNoScript  = "noscript"  // scripts are not to be had here
 	KindCluster   = "cluster"   // MOVED, CLUSTERDOWN, CROSSSLOT, TRYAGAIN
+	KindEviction  = "eviction"  // the server may throw locks away
 	KindProtocol  = "protocol"  // a reply that makes no sense
 	KindOther     = "other"
 )
@@ -61,6 +62,7 @@ var advice = map[string]string{
 	KindNoPerm:    "the ACL user lacks a permission: the rule that works is in docs/redis.md",
 	KindWrongType: "a key with the locks' prefix holds something else: choose another --key-prefix, or delete it",
 	KindNoScript:  "scripts are switched off: the user needs +eval and +evalsha",
+	KindEviction:  "set maxmemory-policy to noeviction, or give the locks a server of their own; --store-check=warn goes on regardless",
 	KindCluster:   "this is a Redis Cluster: use a plain server",
 }
 

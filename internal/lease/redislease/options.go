@@ -49,6 +49,8 @@ type Options struct {
 	// nothing is acquired for this long.
 	Lease          time.Duration
 	DelayedRestart DelayedRestart // "": DelayAuto
+	// AllowEviction acquires on a server that may evict keys, and so forget locks.
+	AllowEviction bool
 	// Claim is how long a slot is kept for the next in line; 0: DefaultClaim.
 	Claim time.Duration
 	// CallTimeout bounds dialling; calls are bounded by their context. 0: 2 s.

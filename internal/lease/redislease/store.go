@@ -20,7 +20,7 @@ type Store struct {
 	claim    string
 	renewals *redis.Client // for Extend alone, so that nothing else delays one
 	calls    *redis.Client
-	restart  restart
+	run      incarnation
 	inbox    inbox
 	log      *slog.Logger
 }
@@ -59,8 +59,8 @@ func Open(o Options) (*Store, error) {
 		return nil, err
 	}
 	s := &Store{opt: o, prefix: o.Prefix, log: o.Log, claim: fmt.Sprint(o.Claim.Milliseconds())}
-	s.restart = restart{mode: o.DelayedRestart, lease: o.Lease, log: o.Log}
-	r.OnConnect = s.restart.onConnect
+	s.run = incarnation{delay: o.DelayedRestart, strict: !o.AllowEviction, lease: o.Lease, log: o.Log}
+	r.OnConnect = s.run.onConnect
 	r.PoolSize = o.PoolSize
 	s.calls = redis.NewClient(r)
 	own := *r
@@ -81,7 +81,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if err := judge(r.Claim, r.TTL); err != nil {
 		return lease.Grant{}, err
 	}
-	if err := s.restart.check(); err != nil {
+	s.run.recheck(ctx, s.calls)
+	if err := s.run.trusted(); err != nil {
 		return lease.Grant{}, err
 	}
 	reclaim := 0
@@ -99,8 +100,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if err != nil {
 		return lease.Grant{}, failed("acquire", err)
 	}
-	// The connection may have been made just now, to a server that has just started.
-	if err := s.restart.check(); err != nil {
+	// The connection may have been made just now, and to a server that has just started.
+	if err := s.run.trusted(); err != nil {
 		_, _ = s.Release(ctx, r.Claim)
 		return lease.Grant{}, err
 	}

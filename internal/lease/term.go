@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -42,6 +43,11 @@ func (c *Candidate) hold(ctx context.Context, g Grant, v Validity) *Term {
 	t.waiting.Store(int64(g.Waiting))
 	go t.keep(ctx) // Stop and Release wait for it
 	return t
+}
+
+// String names the term without its token.
+func (t *Term) String() string {
+	return fmt.Sprintf("term %d of %s", t.grant.Fence, t.grant.Lock)
 }
 
 // Grant returns what was granted. It does not block.

@@ -12,6 +12,9 @@ import (
 // stand still in a suspend, the belief does not.
 const maxNap = time.Second
 
+// minNap keeps a term from spinning where its timers run a little faster than its clock.
+const minNap = 100 * time.Microsecond
+
 // A Term is one holding of a slot. It renews itself until it ends, and it ends
 // when the store says that it is lost, when it was not renewed in time, or when its
 // owner stops it. It is safe for concurrent use. Its owner must call Stop or Release.
@@ -155,6 +158,7 @@ func (t *Term) keep(ctx context.Context) {
 		if !underway {
 			nap = min(nap, due)
 		}
+		nap = max(nap, minNap)
 		t.c.beat(nap)
 		timer.Reset(nap)
 		select {

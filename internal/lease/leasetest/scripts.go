@@ -1,0 +1,262 @@
+package leasetest
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/lease"
+)
+
+// maxFence is the first number that a script can't count with.
+const maxFence = 1 << 53
+
+func kind(slots int) string {
+	if slots == 0 {
+		return "plain"
+	}
+	return "slots"
+}
+
+// keys returns the names of a lock's leases.
+func keys(slots int) []string {
+	if slots == 0 {
+		return []string{"lk"}
+	}
+	names := make([]string, slots)
+	for i := range names {
+		names[i] = "lk:" + strconv.Itoa(i)
+	}
+	return names
+}
+
+// acquiring is one run of acquire.lua. Its methods are called with the Memory locked.
+type acquiring struct {
+	m      *Memory
+	r      lease.Request
+	now    int64
+	record *record
+	keys   []string
+}
+
+// run returns a grant, or a verdict. A *lease.HeldError lacks its plan: see Acquire.
+func (a *acquiring) run() (g lease.Grant, joined bool, err error) {
+	f, leases := &a.record.fn, a.record.leases
+	for _, token := range f.burned {
+		if token == a.r.Token {
+			return g, false, lease.ErrBurned
+		}
+	}
+	if f.kind != "" && f.kind != kind(a.r.Slots) {
+		return g, false, fmt.Errorf("%w: %q is in use as a %s lock", lease.ErrKind, a.r.Lock, f.kind)
+	}
+	for slot, key := range a.keys {
+		if v := leases[key]; v.mine(a.r.Token) {
+			v.extend(a.r.TTL, a.now)
+			return a.granted(slot, v.fence, false), false, nil
+		}
+	}
+	for slot, key := range a.keys {
+		if v := leases[key]; v.keptFor(a.r.Waiter) {
+			g, err = a.grant(slot, false)
+			return g, false, err
+		}
+		if v := leases[key]; a.r.Reclaim && a.reclaimable(v) {
+			g, err = a.grant(slot, true)
+			return g, false, err
+		}
+	}
+	for i := range a.keys {
+		slot := ((a.r.FirstSlot+i)%len(a.keys) + len(a.keys)) % len(a.keys)
+		if leases[a.keys[slot]] == nil && a.isNext(slot) {
+			g, err = a.grant(slot, false)
+			return g, false, err
+		}
+	}
+	return a.held()
+}
+
+// reclaimable reports whether v is a lease of our own dead predecessor.
+func (a *acquiring) reclaimable(v *value) bool {
+	me := clean(a.r.Holder)
+	return v != nil && v.kept == "" && me.PodUID != "" && me.Address != "" &&
+		v.holder.PodUID == me.PodUID && v.holder.Address == me.Address
+}
+
+// isNext reports whether a free slot is ours to take. If not, it is then kept for the
+// first in line.
+func (a *acquiring) isNext(slot int) bool {
+	l := &a.record.line
+	for ; a.r.Skip > 0; a.r.Skip-- {
+		front := l.front()
+		if front == "" || front == a.r.Waiter {
+			break
+		}
+		l.remove(front)
+	}
+	for range walk {
+		front := l.front()
+		if front == "" || front == a.r.Waiter || a.m.listening(front) {
+			break
+		}
+		l.remove(front)
+	}
+	front := l.front()
+	return front == "" || front == a.r.Waiter || !a.m.offer(a.record, a.r.Lock, a.keys[slot], a.now)
+}
+
+func (a *acquiring) grant(slot int, reclaimed bool) (lease.Grant, error) {
+	f := &a.record.fn
+	floor := max(f.fence, uint64(a.now), a.r.FenceHint)
+	if floor >= maxFence-1 {
+		return lease.Grant{}, fmt.Errorf("%w: fence out of range", lease.ErrInvalid)
+	}
+	fence := floor + 1
+	v := &value{
+		token: a.r.Token,
+		fence: fence,
+		holder: lease.Holder{
+			Identity: clean(a.r.Holder),
+			Since:    time.UnixMilli(millis(a.now)),
+		},
+		dies: millis(a.now) + a.r.TTL.Milliseconds(),
+	}
+	a.record.leases[a.keys[slot]] = v
+	f.fence, f.kind = fence, kind(a.r.Slots)
+	if a.r.Slots > 1 {
+		f.slots = max(f.slots, a.r.Slots)
+	}
+	f.keep(a.now)
+	if a.r.Waiter != "" {
+		a.record.line.remove(a.r.Waiter)
+	}
+	a.m.tell(a.record, a.r.Lock, time.Duration(a.r.TTL.Milliseconds())*time.Millisecond, v)
+	return a.granted(slot, fence, reclaimed), nil
+}
+
+func (a *acquiring) granted(slot int, fence uint64, reclaimed bool) lease.Grant {
+	return lease.Grant{
+		Claim: a.r.Claim, Slot: slot, Fence: fence,
+		Waiting: len(a.record.line.places), Reclaimed: reclaimed,
+	}
+}
+
+// held joins the line and drops those right ahead that have gone.
+func (a *acquiring) held() (lease.Grant, bool, error) {
+	l := &a.record.line
+	h := lease.Held{Fence: a.record.fn.fence, Left: -1, Rank: -1}
+	joined := false
+	if a.r.Waiter != "" {
+		joined = l.join(a.r.Waiter, a.now)
+		h.Rank = l.rank(a.r.Waiter)
+		for range walk {
+			if h.Rank == 0 || a.m.listening(l.places[h.Rank-1].member) {
+				break
+			}
+			l.remove(l.places[h.Rank-1].member)
+			h.Rank--
+		}
+	}
+	h.Waiting = len(l.places)
+	named := false
+	for _, key := range a.keys {
+		v := a.record.leases[key]
+		if left := v.left(a.now); h.Left < 0 || left < h.Left {
+			h.Left = left
+		}
+		if !named && v.kept == "" {
+			_, h.Holder = v.public()
+			named = true
+		}
+	}
+	return lease.Grant{}, joined, &lease.HeldError{Held: h}
+}
+
+// extendScript is extend.lua.
+func (m *Memory) extendScript(g lease.Grant, e lease.Extension) (lease.Extended, error) {
+	now := m.now()
+	r := m.record(g.Lock, now)
+	key := "lk"
+	if g.Slots > 0 {
+		key = "lk:" + strconv.Itoa(g.Slot)
+	}
+	v := r.leases[key]
+	if !v.mine(g.Token) {
+		return lease.Extended{}, lease.ErrLost
+	}
+	if e.RaiseTo > 0 {
+		if e.RaiseTo <= r.fn.fence {
+			return lease.Extended{}, fmt.Errorf("%w: stored is %d", lease.ErrFence, r.fn.fence)
+		}
+		r.fn.fence, v.fence = e.RaiseTo, e.RaiseTo
+		r.fn.keep(now)
+	}
+	left := v.left(now)
+	v.extend(e.TTL, now)
+	return lease.Extended{Left: left, Waiting: len(r.line.places)}, nil
+}
+
+// releaseScript is release.lua.
+func (m *Memory) releaseScript(c lease.Claim) bool {
+	now := m.now()
+	r := m.record(c.Lock, now)
+	r.fn.remember(c.Token, now)
+	if c.Waiter != "" {
+		r.line.remove(c.Waiter)
+	}
+	released := false
+	for _, key := range keys(c.Slots) {
+		v := r.leases[key]
+		held := v.mine(c.Token)
+		released = released || held
+		if (held || v.keptFor(c.Waiter)) && !m.offer(r, c.Lock, key, now) {
+			delete(r.leases, key)
+		}
+	}
+	return released
+}
+
+// offer keeps a slot for the first in line that listens, and reports whether there
+// was one.
+func (m *Memory) offer(r *record, lock, key string, now int64) bool {
+	for range walk {
+		front := r.line.front()
+		if front == "" {
+			return false
+		}
+		r.line.remove(front)
+		if m.publish(Message{Waiter: front, Lock: lock, Go: true}) {
+			r.leases[key] = &value{kept: front, dies: millis(now) + m.cfg.Claim.Milliseconds()}
+			m.tell(r, lock, m.cfg.Claim, nil)
+			return true
+		}
+	}
+	return false
+}
+
+// tell informs the head of the line of its ranks, and of what it waits for.
+func (m *Memory) tell(r *record, lock string, left time.Duration, v *value) {
+	for rank, p := range r.line.places[:min(len(r.line.places), lease.Heads)] {
+		h := lease.Held{Left: left, Rank: rank, Waiting: len(r.line.places)}
+		h.Fence, h.Holder = v.public()
+		m.publish(Message{Waiter: p.member, Lock: lock, Held: h})
+	}
+}
+
+// clean makes an identity's fields fit between spaces, as they are stored.
+func clean(id lease.Identity) lease.Identity {
+	return lease.Identity{Name: field(id.Name), PodUID: field(id.PodUID), Address: field(id.Address)}
+}
+
+func field(s string) string {
+	if s == "-" { // how an empty one is stored
+		return ""
+	}
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r == 0x7f {
+			return '_'
+		}
+		return r
+	}, s)
+}

@@ -1,0 +1,288 @@
+package redislease
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/soloist-dev/soloist/internal/lease"
+	"github.com/soloist-dev/soloist/internal/lease/leasetest"
+	"github.com/soloist-dev/soloist/internal/redistest"
+)
+
+var (
+	differentialSeed  = flag.Uint64("differential.seed", 0, "run TestDifferential with this seed alone")
+	differentialSeeds = flag.Uint64("differential.seeds", 100, "how many seeds TestDifferential runs")
+)
+
+// TestDifferential does the same random operations on a real Redis and on
+// leasetest.Memory, and compares answers, messages and what is kept in the end. Times
+// need agree only roughly (see roughly), fences only in their order.
+func TestDifferential(t *testing.T) {
+	redistest.CheckLeaks(t)
+	d := newDifferential(t)
+	if *differentialSeed != 0 {
+		d.run(t, *differentialSeed)
+		return
+	}
+	for seed := range *differentialSeeds {
+		d.run(t, seed+1)
+		if t.Failed() {
+			t.Fatalf("again: go test -run TestDifferential ./internal/lease/redislease -differential.seed=%d", seed+1)
+		}
+	}
+}
+
+const (
+	diffClaim = time.Hour
+	diffOps   = 80
+	noChannel = "redistest:none" // keeps the subscription alive
+	// farBelow and farAbove are far from what time adds to a fence in a run.
+	farBelow = 1_000_000_000_000
+	farAbove = 10_000_000_000
+)
+
+// differential holds what the runs share.
+type differential struct {
+	srv   *redistest.Server
+	store *Store
+	sub   *redis.PubSub
+}
+
+func newDifferential(t *testing.T) *differential {
+	srv := redistest.Start(t)
+	client := redis.NewClient(&redis.Options{Network: "unix", Addr: srv.Socket(), Protocol: 2, DisableIdentity: true})
+	sub := client.Subscribe(t.Context(), noChannel)
+	t.Cleanup(func() { _, _ = sub.Close(), client.Close() })
+	return &differential{srv: srv, sub: sub, store: open(t, "unix://"+srv.Socket(), func(o *Options) {
+		o.Claim = diffClaim
+	})}
+}
+
+// twins is one run: the same history on both.
+type twins struct {
+	*differential
+	*testing.T
+	ctx    context.Context
+	rand   *rand.Rand
+	mem    *leasetest.Memory
+	procs  map[string]*leasetest.Process
+	told   []leasetest.Message // by the Memory, in the operation under way
+	listen map[string]bool     // by instance
+	tokens []lease.Token
+	grants map[lease.Token]lease.Grant // what Redis granted last
+	fences map[uint64]uint64           // Redis's to Memory's
+	top    [2]uint64                   // highest fence seen: Redis, Memory
+	log    []string
+}
+
+func (d *differential) run(t *testing.T, seed uint64) {
+	d.srv.Must("FLUSHALL")
+	tw := &twins{
+		differential: d, T: t, ctx: t.Context(),
+		rand:   rand.New(rand.NewPCG(seed, seed)),
+		procs:  map[string]*leasetest.Process{},
+		listen: map[string]bool{},
+		grants: map[lease.Token]lease.Grant{},
+		fences: map[uint64]uint64{0: 0},
+	}
+	tw.mem = leasetest.NewMemory(leasetest.Config{Claim: diffClaim, Lease: leasetest.Lease, Tap: func(m leasetest.Message) {
+		if instance, _, _ := strings.Cut(m.Waiter, "#"); tw.listen[instance] {
+			tw.told = append(tw.told, m)
+		}
+	}})
+	for _, instance := range []string{"a", "b", "c", "d"} {
+		tw.procs[instance] = tw.mem.NewProcess(instance)
+		tw.procs[instance].Disconnect()
+		if tw.rand.IntN(4) > 0 {
+			tw.subscribe(instance, true)
+		}
+	}
+	for range 12 {
+		tw.tokens = append(tw.tokens, lease.NewToken())
+	}
+	for range diffOps {
+		tw.step()
+		tw.messages()
+		if t.Failed() {
+			break
+		}
+	}
+	if !t.Failed() {
+		tw.dump("plain")
+		tw.dump("slots")
+		tw.order()
+	}
+	for _, instance := range []string{"a", "b", "c", "d"} {
+		tw.subscribe(instance, false)
+	}
+	if t.Failed() {
+		t.Logf("seed %d:\n%s", seed, strings.Join(tw.log, "\n"))
+	}
+}
+
+func (tw *twins) step() {
+	switch n := tw.rand.IntN(100); {
+	case n < 50:
+		tw.acquire()
+	case n < 62:
+		tw.extend()
+	case n < 80:
+		tw.release()
+	case n < 86:
+		lock, key := tw.lockAndSlots()
+		tw.drop(lock, []string{"lk", "lk:0", "lk:1", "lk:2", "lk:3"}[min(tw.rand.IntN(5)*min(key, 1), 4)])
+	case n < 88:
+		lock, _ := tw.lockAndSlots()
+		tw.drop(lock, []string{"fn", "q"}[tw.rand.IntN(2)])
+	case n < 94:
+		instance := string(rune('a' + tw.rand.IntN(4)))
+		tw.subscribe(instance, !tw.listen[instance])
+	default:
+		tw.inspect()
+	}
+}
+
+func (tw *twins) logf(format string, args ...any) {
+	tw.log = append(tw.log, fmt.Sprintf(format, args...))
+}
+
+// lockAndSlots mostly returns a lock with slots of its kind.
+func (tw *twins) lockAndSlots() (string, int) {
+	lock, slots := "plain", 0
+	if tw.rand.IntN(2) == 0 {
+		lock, slots = "slots", 1+tw.rand.IntN(4)
+	}
+	if tw.rand.IntN(25) == 0 {
+		slots = tw.rand.IntN(3)
+	}
+	return lock, slots
+}
+
+func (tw *twins) claim() lease.Claim {
+	lock, slots := tw.lockAndSlots()
+	c := lease.Claim{Lock: lock, Slots: slots, Token: tw.tokens[tw.rand.IntN(len(tw.tokens))]}
+	if tw.rand.IntN(3) > 0 {
+		c.Waiter = fmt.Sprintf("%c#%d", 'a'+tw.rand.IntN(4), 1+tw.rand.IntN(2))
+	}
+	return c
+}
+
+func (tw *twins) ttl() time.Duration { return time.Duration(1+tw.rand.IntN(4)) * 5 * time.Minute }
+
+// number returns a fence for each, equally far from the highest that each has seen.
+func (tw *twins) number() [2]uint64 {
+	switch tw.rand.IntN(6) {
+	case 0:
+		return [2]uint64{tw.top[0] + farAbove, tw.top[1] + farAbove}
+	case 1:
+		return tw.top
+	case 2:
+		return [2]uint64{tw.top[0] - min(farBelow, tw.top[0]), tw.top[1] - min(farBelow, tw.top[1])}
+	}
+	return [2]uint64{}
+}
+
+func (tw *twins) acquire() {
+	r := lease.Request{Claim: tw.claim(), TTL: tw.ttl(), FirstSlot: tw.rand.IntN(6), Reclaim: tw.rand.IntN(5) == 0}
+	r.Holder = []lease.Identity{
+		{Name: "one", PodUID: "u1", Address: "10.0.0.1:4040"},
+		{Name: "two", PodUID: "u2", Address: "10.0.0.1:4040"},
+		{Name: "", PodUID: "", Address: "10.0.0.1:4040"},
+		{Name: "spa ced", PodUID: "-", Address: "-"},
+	}[tw.rand.IntN(4)]
+	if tw.rand.IntN(3) == 0 {
+		r.Skip = tw.rand.IntN(4)
+	}
+	hints := tw.number()
+	m := r
+	r.FenceHint, m.FenceHint = hints[0], hints[1]
+	g, err := tw.store.Acquire(tw.ctx, r)
+	h, err2 := tw.mem.Acquire(tw.ctx, m)
+	tw.logf("acquire %s/%d token %d waiter %q skip %d first %d reclaim %v %q hint %d: %+v %v | %+v %v", r.Lock, r.Slots, tw.index(r.Token),
+		r.Waiter, r.Skip, r.FirstSlot, r.Reclaim, r.Holder.Name, r.FenceHint, g, err, h, err2)
+	tw.sameErrors("acquire", err, err2)
+	if err == nil && err2 == nil {
+		tw.grants[r.Token] = g
+		tw.sameFence("grant", g.Fence, h.Fence)
+		g.Fence, h.Fence = 0, 0
+		if g != h {
+			tw.Errorf("granted %+v, Memory: %+v", g, h)
+		}
+	}
+	if held, held2 := new(lease.HeldError), new(lease.HeldError); errors.As(err, &held) && errors.As(err2, &held2) {
+		tw.sameHeld("held", held.Held, held2.Held)
+	}
+}
+
+// grantAndTwin returns a grant for each: what was granted to some token, or nonsense.
+func (tw *twins) grantAndTwin() (lease.Grant, lease.Grant) {
+	c := tw.claim()
+	g, ok := tw.grants[c.Token]
+	if !ok || tw.rand.IntN(6) == 0 {
+		g = lease.Grant{Claim: c, Slot: tw.rand.IntN(max(c.Slots, 1))}
+	}
+	h := g
+	h.Fence = tw.fences[g.Fence]
+	return g, h
+}
+
+func (tw *twins) extend() {
+	g, h := tw.grantAndTwin()
+	raise := tw.number()
+	e := lease.Extension{TTL: tw.ttl()}
+	e.RaiseTo = raise[0]
+	x, err := tw.store.Extend(tw.ctx, g, e)
+	e.RaiseTo = raise[1]
+	y, err2 := tw.mem.Extend(tw.ctx, h, e)
+	tw.logf("extend %s/%d slot %d token %d raise %d: %+v %v | %+v %v", g.Lock, g.Slots, g.Slot, tw.index(g.Token), raise[0], x, err, y, err2)
+	tw.sameErrors("extend", err, err2)
+	if err == nil && err2 == nil {
+		if raise[0] > 0 {
+			tw.sameFence("raise", raise[0], raise[1])
+		}
+		if x.Waiting != y.Waiting || !roughly(x.Left, y.Left) {
+			tw.Errorf("extended %+v, Memory: %+v", x, y)
+		}
+	}
+}
+
+func (tw *twins) release() {
+	c := tw.claim()
+	if g, ok := tw.grants[c.Token]; ok && tw.rand.IntN(6) > 0 {
+		c = g.Claim
+	}
+	x, err := tw.store.Release(tw.ctx, c)
+	y, err2 := tw.mem.Release(tw.ctx, c)
+	tw.logf("release %s/%d token %d waiter %q: %v %v | %v %v", c.Lock, c.Slots, tw.index(c.Token), c.Waiter, x, err, y, err2)
+	tw.sameErrors("release", err, err2)
+	if x != y {
+		tw.Errorf("released %v, Memory: %v", x, y)
+	}
+	// Some tokens are used again, as a late request would; most are not.
+	if i := tw.index(c.Token); tw.rand.IntN(3) > 0 {
+		tw.tokens[i] = lease.NewToken()
+	}
+}
+
+// drop makes a key vanish, as when it has run out.
+func (tw *twins) drop(lock, key string) {
+	tw.logf("drop %s %s", lock, key)
+	tw.srv.Must("DEL", tw.store.key(lock, key))
+	tw.mem.Drop(lock, key)
+}
+
+func (tw *twins) index(token lease.Token) int {
+	for i, t := range tw.tokens {
+		if t == token {
+			return i
+		}
+	}
+	return 0
+}

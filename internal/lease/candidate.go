@@ -54,7 +54,7 @@ func (c *Candidate) beat(sleep time.Duration) {
 
 // Acquire competes until r is granted, ctx is done or the request turns out to be
 // one that can't be granted ([ErrInvalid], [ErrKind]). It stays in line through any
-// other failure. r.Token must be fresh or empty; an empty TTL is the lease duration.
+// other failure. r.Token must be fresh or empty.
 //
 // When it gives up it leaves the line and releases what it may have been granted,
 // on a context of its own that lasts at most a retry period; its error then matches
@@ -63,9 +63,7 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 	if r.Token == "" {
 		r.Token = NewToken()
 	}
-	if r.TTL == 0 {
-		r.TTL = c.Timing.LeaseDuration
-	}
+	r.TTL = c.Timing.LeaseDuration
 	inbox, err := c.join(ctx, r.Lock)
 	if err != nil {
 		return nil, err
@@ -75,6 +73,10 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 
 	var failures int
 	for {
+		select {
+		case <-inbox.Notices: // told before this try, which will say more
+		default:
+		}
 		stamp := c.now() // before the request is sent: nothing later may count
 		c.beat(0)
 		grant, err := c.try(ctx, r)
@@ -93,6 +95,9 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 			c.Trace.Refused(err)
 		}
 
+		if errors.Is(err, ErrBurned) {
+			r.Token = NewToken()
+		}
 		var (
 			held *HeldError
 			wait *WaitError
@@ -111,7 +116,6 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 			c.giveUp(ctx, r.Claim)
 			r.Token = NewToken()
 		case errors.Is(err, ErrBurned):
-			r.Token = NewToken()
 		default:
 			failures++
 			next.LookAgain = backoff(failures, c.Timing.RetryPeriod)

@@ -255,9 +255,9 @@ func TestInvalidRequestsEnd(t *testing.T) {
 			t.Errorf("a slotted use of a plain lock: %v", err)
 		}
 		bad := request("b")
-		bad.TTL = -1
+		bad.Lock = "{x}"
 		if _, err := r.Acquire(t.Context(), bad); !errors.Is(err, lease.ErrInvalid) {
-			t.Errorf("a lease of -1: %v", err)
+			t.Errorf("a name with braces: %v", err)
 		}
 	})
 }

@@ -27,7 +27,7 @@ type Claim struct {
 type Request struct {
 	Claim
 	Holder Identity
-	TTL    time.Duration // the lease's length, > 0
+	TTL    time.Duration // the lease's length, > 0; a [Candidate] sets it
 	// FenceHint is the highest fence that the candidate has seen; the grant's is higher.
 	FenceHint uint64
 	// FirstSlot is where the search for a free slot begins.
@@ -86,7 +86,7 @@ type Holder struct {
 }
 
 // A Store keeps leases. Its methods block until the store has answered or ctx is
-// done, which they obey; they are safe for concurrent use. An answer is one of
+// done; they may notice a cancellation, unlike a deadline, as late as that. They are safe for concurrent use. An answer is one of
 // three: nil (granted), a verdict (see [IsVerdict]), or any other error, which
 // means that what was asked may or may not have happened. Every method may be
 // repeated with the same token: the store then does nothing twice.

@@ -63,8 +63,8 @@ type contract struct {
 }
 
 const (
-	long    = Lease            // does not run out in a test
-	patient = time.Minute      // how long a test waits for what must happen
+	long    = Lease       // does not run out in a test
+	patient = time.Minute // how long a test waits for what must happen
 )
 
 // bench is what one test works with: a store, and a lock that nobody else uses.

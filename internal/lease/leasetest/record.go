@@ -12,8 +12,7 @@ import (
 
 const (
 	day    = 24 * time.Hour
-	walk   = 256 // how many waiters that have gone one call passes over
-	burned = 8   // how many released tokens a lock remembers
+	burned = 8 // how many released tokens a lock remembers
 )
 
 // record holds the keys of one lock.

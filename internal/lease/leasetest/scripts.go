@@ -95,7 +95,7 @@ func (a *acquiring) isNext(slot int) bool {
 		}
 		l.remove(front)
 	}
-	for range walk {
+	for {
 		front := l.front()
 		if front == "" || front == a.r.Waiter || a.m.listening(front) {
 			break
@@ -103,7 +103,7 @@ func (a *acquiring) isNext(slot int) bool {
 		l.remove(front)
 	}
 	front := l.front()
-	return front == "" || front == a.r.Waiter || !a.m.offer(a.record, a.r.Lock, a.keys[slot], a.now)
+	return front == "" || front == a.r.Waiter || !a.m.offer(a.record, a.r.Lock, a.keys, a.keys[slot], a.now)
 }
 
 func (a *acquiring) grant(slot int, reclaimed bool) (lease.Grant, error) {
@@ -131,7 +131,12 @@ func (a *acquiring) grant(slot int, reclaimed bool) (lease.Grant, error) {
 	if a.r.Waiter != "" {
 		a.record.line.remove(a.r.Waiter)
 	}
-	a.m.tell(a.record, a.r.Lock, time.Duration(a.r.TTL.Milliseconds())*time.Millisecond, v)
+	for _, key := range a.keys { // those that came free with it
+		if a.record.leases[key] == nil {
+			a.m.offer(a.record, a.r.Lock, a.keys, key, a.now)
+		}
+	}
+	a.m.tell(a.record, a.r.Lock, a.keys, a.now, v)
 	return a.granted(slot, fence, reclaimed), nil
 }
 
@@ -150,7 +155,7 @@ func (a *acquiring) held() (lease.Grant, bool, error) {
 	if a.r.Waiter != "" {
 		joined = l.join(a.r.Waiter, a.now)
 		h.Rank = l.rank(a.r.Waiter)
-		for range walk {
+		for {
 			if h.Rank == 0 || a.m.listening(l.places[h.Rank-1].member) {
 				break
 			}
@@ -160,11 +165,9 @@ func (a *acquiring) held() (lease.Grant, bool, error) {
 	}
 	h.Waiting = len(l.places)
 	named := false
+	h.Left = a.record.soonest(a.keys, a.now)
 	for _, key := range a.keys {
 		v := a.record.leases[key]
-		if left := v.left(a.now); h.Left < 0 || left < h.Left {
-			h.Left = left
-		}
 		if !named && v.kept == "" {
 			_, h.Holder = v.public()
 			named = true
@@ -185,13 +188,23 @@ func (m *Memory) extendScript(g lease.Grant, e lease.Extension) (lease.Extended,
 	if !v.mine(g.Token) {
 		return lease.Extended{}, lease.ErrLost
 	}
-	if e.RaiseTo > 0 {
-		if e.RaiseTo <= r.fn.fence {
-			return lease.Extended{}, fmt.Errorf("%w: stored is %d", lease.ErrFence, r.fn.fence)
+	if e.RaiseTo >= maxFence {
+		return lease.Extended{}, fmt.Errorf("%w: fence out of range", lease.ErrInvalid)
+	}
+	if e.RaiseTo > 0 && e.RaiseTo != v.fence {
+		stored := r.fn.fence
+		if stored == 0 {
+			stored = v.fence
+		}
+		if e.RaiseTo <= stored {
+			return lease.Extended{}, fmt.Errorf("%w: stored is %d", lease.ErrFence, stored)
 		}
 		r.fn.fence, v.fence = e.RaiseTo, e.RaiseTo
-		r.fn.keep(now)
 	}
+	if r.fn.kind == "" && r.fn.fence == 0 {
+		r.fn.fence, r.fn.kind = v.fence, kind(g.Slots)
+	}
+	r.fn.keep(now)
 	left := v.left(now)
 	v.extend(e.TTL, now)
 	return lease.Extended{Left: left, Waiting: len(r.line.places)}, nil
@@ -210,7 +223,7 @@ func (m *Memory) releaseScript(c lease.Claim) bool {
 		v := r.leases[key]
 		held := v.mine(c.Token)
 		released = released || held
-		if (held || v.keptFor(c.Waiter)) && !m.offer(r, c.Lock, key, now) {
+		if (held || v.keptFor(c.Waiter)) && !m.offer(r, c.Lock, keys(c.Slots), key, now) {
 			delete(r.leases, key)
 		}
 	}
@@ -219,8 +232,8 @@ func (m *Memory) releaseScript(c lease.Claim) bool {
 
 // offer keeps a slot for the first in line that listens, and reports whether there
 // was one.
-func (m *Memory) offer(r *record, lock, key string, now int64) bool {
-	for range walk {
+func (m *Memory) offer(r *record, lock string, all []string, key string, now int64) bool {
+	for {
 		front := r.line.front()
 		if front == "" {
 			return false
@@ -228,20 +241,35 @@ func (m *Memory) offer(r *record, lock, key string, now int64) bool {
 		r.line.remove(front)
 		if m.publish(Message{Waiter: front, Lock: lock, Go: true}) {
 			r.leases[key] = &value{kept: front, dies: millis(now) + m.cfg.Claim.Milliseconds()}
-			m.tell(r, lock, m.cfg.Claim, nil)
+			m.tell(r, lock, all, now, nil)
 			return true
 		}
 	}
-	return false
 }
 
 // tell informs the head of the line of its ranks, and of what it waits for.
-func (m *Memory) tell(r *record, lock string, left time.Duration, v *value) {
+func (m *Memory) tell(r *record, lock string, all []string, now int64, v *value) {
+	left := r.soonest(all, now)
 	for rank, p := range r.line.places[:min(len(r.line.places), lease.Heads)] {
 		h := lease.Held{Left: left, Rank: rank, Waiting: len(r.line.places)}
 		h.Fence, h.Holder = v.public()
 		m.publish(Message{Waiter: p.member, Lock: lock, Held: h})
 	}
+}
+
+// soonest returns when a slot comes free; 0 if one is.
+func (r *record) soonest(all []string, now int64) time.Duration {
+	least := time.Duration(-1)
+	for _, key := range all {
+		v := r.leases[key]
+		if v == nil {
+			return 0
+		}
+		if left := v.left(now); least < 0 || left < least {
+			least = left
+		}
+	}
+	return least
 }
 
 // clean makes an identity's fields fit between spaces, as they are stored.

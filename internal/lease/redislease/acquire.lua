@@ -42,7 +42,11 @@ local function grant(slot, reclaimed)
   end
   redis.call('PEXPIRE', fn, 30 * DAY)
   if member ~= '' then redis.call('ZREM', q, member) end
-  tell(q, inboxes, lock, ttl, rest)
+  values[slot] = token
+  for other = 0, slots - 1 do -- those that came free with it go to the next in line at once
+    if not values[other] then offer(KEYS[other + 3], q, inboxes, lock, claim) end
+  end
+  tell(q, inboxes, lock, rest)
   return {1, slot, fence, redis.call('ZCARD', q), reclaimed}
 end
 
@@ -68,8 +72,7 @@ for i = 0, slots - 1 do
       redis.call('ZREM', q, front)
     end
     local front = redis.call('ZRANGE', q, 0, 0)[1]
-    for _ = 1, WALK do
-      if not front or front == member or listening(inboxes, front) then break end
+    while front and front ~= member and not listening(inboxes, front) do
       redis.call('ZREM', q, front)
       front = redis.call('ZRANGE', q, 0, 0)[1]
     end
@@ -85,19 +88,17 @@ local rank, joined = -1, 0
 if member ~= '' then
   local time = redis.call('TIME')
   joined = redis.call('ZADD', q, 'NX', string.format('%.0f', time[1] * 1e6 + time[2]), member)
-  redis.call('PEXPIRE', q, DAY)
+  redis.call('PEXPIRE', q, math.max(DAY, 2 * ttl))
   rank = redis.call('ZRANK', q, member)
-  for _ = 1, WALK do
-    local ahead = rank > 0 and redis.call('ZRANGE', q, rank - 1, rank - 1)[1]
-    if not ahead or listening(inboxes, ahead) then break end
+  while rank > 0 do
+    local ahead = redis.call('ZRANGE', q, rank - 1, rank - 1)[1]
+    if listening(inboxes, ahead) then break end
     redis.call('ZREM', q, ahead)
     rank = rank - 1
   end
 end
-local left, holder = -1, ''
+local holder = ''
 for slot = 0, slots - 1 do
-  local pttl = redis.call('PTTL', KEYS[slot + 3])
-  if pttl >= 0 and (left < 0 or pttl < left) then left = pttl end
   if holder == '' then holder = public(values[slot]) end
 end
-return {0, left, rank, redis.call('ZCARD', q), known[1] or '0', holder, joined}
+return {0, soonest(), rank, redis.call('ZCARD', q), known[1] or '0', holder, joined}

@@ -6,7 +6,6 @@
 
 local DAY = 86400000
 local HEADS = 4   -- how many in line are told their turn (lease.Heads)
-local WALK = 256  -- how many waiters that have gone one call passes over
 local BURNED = 8  -- how many released tokens a lock remembers
 
 local function mine(value, token)
@@ -37,10 +36,22 @@ local function listening(inboxes, member)
   return redis.call('PUBSUB', 'NUMSUB', inbox(inboxes, member))[2] > 0
 end
 
+-- soonest returns in how many ms a slot comes free: 0 if one is, -1 if none ever does.
+local function soonest()
+  local least = -1
+  for i = 3, #KEYS do
+    local left = redis.call('PTTL', KEYS[i])
+    if left == -2 then return 0 end
+    if left >= 0 and (least < 0 or left < least) then least = left end
+  end
+  return least
+end
+
 -- tell informs the head of the line of its ranks, and of what it waits for.
-local function tell(q, inboxes, lock, left, rest)
+local function tell(q, inboxes, lock, rest)
   local waiting = redis.call('ZCARD', q)
   if waiting == 0 then return end
+  local left = soonest()
   for i, member in ipairs(redis.call('ZRANGE', q, 0, HEADS - 1)) do
     redis.call('PUBLISH', inbox(inboxes, member),
       member .. ' ' .. lock .. ' in ' .. (i - 1) .. ' ' .. left .. ' ' .. waiting .. ' ' .. rest)
@@ -48,17 +59,17 @@ local function tell(q, inboxes, lock, left, rest)
 end
 
 -- offer keeps a slot for the first in line that listens, and says so to it. It returns
--- nil when there is none.
+-- nil when there is none. Those that have gone are dropped on the way: each paid for its
+-- step when it joined.
 local function offer(lk, q, inboxes, lock, claim)
-  for _ = 1, WALK do
+  while true do
     local front = redis.call('ZRANGE', q, 0, 0)[1]
     if not front then return nil end
     redis.call('ZREM', q, front)
     if redis.call('PUBLISH', inbox(inboxes, front), front .. ' ' .. lock .. ' go') > 0 then
       redis.call('SET', lk, '~' .. front, 'PX', claim)
-      tell(q, inboxes, lock, claim, '')
+      tell(q, inboxes, lock, '')
       return front
     end
   end
-  return nil
 end

@@ -118,6 +118,7 @@ func (d *differential) run(t *testing.T, seed uint64) {
 		tw.dump("plain")
 		tw.dump("slots")
 		tw.order()
+		expires(t, d.srv)
 	}
 	for _, instance := range []string{"a", "b", "c", "d"} {
 		tw.subscribe(instance, false)

@@ -32,5 +32,7 @@
 //
 //	~soloist:* &soloist:* +eval +evalsha +get +set +del +pttl +pexpire +time +hget +hset
 //	+hmget +zadd +zrem +zrange +zrank +zcard +publish +subscribe +pubsub|numsub
-//	+info +hello +client|setname +ping +script|load +type
+//	+info +hello +client|setname +ping
+//
+// and +select for a URL that names a database.
 package redislease

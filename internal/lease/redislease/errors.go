@@ -23,6 +23,7 @@ const (
 	KindLoading   = "loading"   // LOADING
 	KindReadOnly  = "readonly"  // READONLY, MASTERDOWN: a replica
 	KindMemory    = "oom"       // OOM
+	KindBusy      = "busy"      // BUSY: a script of somebody's runs for too long
 	KindMisconf   = "misconf"   // MISCONF, NOREPLICAS: writes are stopped
 	KindAuth      = "auth"      // NOAUTH, WRONGPASS
 	KindNoPerm    = "noperm"    // NOPERM
@@ -69,7 +70,7 @@ var advice = map[string]string{
 // prefixes maps the first word of a Redis error to its kind.
 var prefixes = map[string]string{
 	"LOADING": KindLoading, "READONLY": KindReadOnly, "MASTERDOWN": KindReadOnly,
-	"OOM": KindMemory, "MISCONF": KindMisconf, "NOREPLICAS": KindMisconf,
+	"OOM": KindMemory, "BUSY": KindBusy, "MISCONF": KindMisconf, "NOREPLICAS": KindMisconf,
 	"NOAUTH": KindAuth, "WRONGPASS": KindAuth, "NOPERM": KindNoPerm,
 	"WRONGTYPE": KindWrongType, "NOSCRIPT": KindNoScript,
 	"MOVED": KindCluster, "ASK": KindCluster, "CLUSTERDOWN": KindCluster,
@@ -121,6 +122,8 @@ func kindOf(err error) string {
 	}
 	var timeout net.Error
 	switch {
+	case errors.Is(err, errCredentials):
+		return KindAuth
 	case errors.Is(err, errReply):
 		return KindProtocol
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),

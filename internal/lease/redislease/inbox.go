@@ -233,6 +233,9 @@ func parseMessage(s string) (message, error) {
 			return message{}, err
 		}
 		m.held = lease.Held{Rank: int(n[0]), Left: millis(n[1]), Waiting: int(n[2])}
+		if n[1] < 0 {
+			m.held.Left = -1
+		}
 		m.held.Fence, m.held.Holder = parsePublic(f[6])
 		return m, nil
 	}

@@ -89,6 +89,10 @@ func (in *incarnation) recheck(ctx context.Context, c *redis.Client) {
 
 // tolerate lets a connection live whose server refuses INFO, if it gave an answer.
 func (in *incarnation) tolerate(err error) error {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return err
+	}
 	switch kindOf(err) {
 	case KindNoPerm, KindOther:
 		in.log.Warn("can't tell whether the store evicts locks, nor when it started: a restart that loses data is not waited for",

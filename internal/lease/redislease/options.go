@@ -61,6 +61,8 @@ type Options struct {
 	Log      *slog.Logger // nil: discard
 }
 
+var errCredentials = errors.New("password file")
+
 // client translates o for go-redis. Time-outs and retries are ours alone: go-redis
 // ignores a context's deadline unless told otherwise, and its own retry makes a lost
 // reply look like a refusal (redis/go-redis#2985).
@@ -84,7 +86,7 @@ func (o *Options) client() (*redis.Options, error) {
 		r.CredentialsProviderContext = func(context.Context) (string, string, error) {
 			b, err := os.ReadFile(o.PasswordFile)
 			if err != nil {
-				return "", "", fmt.Errorf("password file: %w", err)
+				return "", "", fmt.Errorf("%w: %w", errCredentials, err)
 			}
 			return user, strings.TrimSpace(string(b)), nil
 		}

@@ -6,7 +6,6 @@
 local fn, q = KEYS[1], KEYS[2]
 local token, member, claim, inboxes, lock = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
-remember(fn, token)
 if member ~= '' then redis.call('ZREM', q, member) end
 
 local released = 0
@@ -19,4 +18,5 @@ for i = 3, #KEYS do
     if not offer(lk, q, inboxes, lock, claim) then redis.call('DEL', lk) end
   end
 end
+remember(fn, token) -- last: a server out of memory lets a script write more that freed some
 return released

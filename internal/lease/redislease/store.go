@@ -102,8 +102,8 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	// The connection may have been made just now, and to a server that has just started.
 	if err := s.run.trusted(); err != nil {
-		_, _ = s.Release(ctx, r.Claim)
-		return lease.Grant{}, err
+		_, _ = s.Release(ctx, r.Claim) // unknown: it runs out by itself
+		return lease.Grant{}, errors.Join(err, lease.ErrBurned)
 	}
 	return g, nil
 }
@@ -117,6 +117,9 @@ func (s *Store) acquired(r lease.Request, v reply) (lease.Grant, error) {
 	switch verdict {
 	case 1:
 		n, err := v.nums(1, 4)
+		if err == nil && (n[0] < 0 || n[0] >= int64(max(r.Slots, 1)) || n[1] <= 0) {
+			err = fmt.Errorf("%w: slot %d, fence %d", errReply, n[0], n[1])
+		}
 		if err != nil {
 			return lease.Grant{}, err
 		}
@@ -129,6 +132,9 @@ func (s *Store) acquired(r lease.Request, v reply) (lease.Grant, error) {
 			return lease.Grant{}, err
 		}
 		joined, err := v.num(6)
+		if err == nil && n[3] < 0 {
+			err = fmt.Errorf("%w: fence %d", errReply, n[3])
+		}
 		if err != nil {
 			return lease.Grant{}, err
 		}
@@ -142,7 +148,8 @@ func (s *Store) acquired(r lease.Request, v reply) (lease.Grant, error) {
 	case -1:
 		return lease.Grant{}, lease.ErrBurned
 	case -2:
-		return lease.Grant{}, fmt.Errorf("%w: %q is in use as a %s lock", lease.ErrKind, r.Lock, v.str(1))
+		return lease.Grant{}, fmt.Errorf("%w: %q is, or was within 30 days, a %s lock (if nobody holds it, delete %s)",
+			lease.ErrKind, r.Lock, v.str(1), s.key(r.Lock, "fn"))
 	}
 	return lease.Grant{}, fmt.Errorf("%w: verdict %d", errReply, verdict)
 }
@@ -153,7 +160,7 @@ func (s *Store) Extend(ctx context.Context, g lease.Grant, e lease.Extension) (l
 		return lease.Extended{}, err
 	}
 	keys := []string{s.key(g.Lock, "fn"), s.key(g.Lock, "q"), s.slotKey(g.Lock, g.Slots, g.Slot)}
-	v, err := extendScript.Run(ctx, s.renewals, keys, string(g.Token), e.TTL.Milliseconds(), e.RaiseTo).Slice()
+	v, err := extendScript.Run(ctx, s.renewals, keys, string(g.Token), e.TTL.Milliseconds(), e.RaiseTo, kindName(g.Slots)).Slice()
 	if err != nil {
 		return lease.Extended{}, failed("extend", err)
 	}
@@ -227,11 +234,16 @@ func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
 		lk := s.slotKey(lock, info.Slots, slot)
 		values[slot], lefts[slot] = pipe.Get(ctx, lk), pipe.PTTL(ctx, lk)
 	}
-	if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
-		return info, err
-	}
+	_, _ = pipe.Exec(ctx) // its error is the first of these, and may be that a key is free
 	for slot, value := range values {
-		v, left := value.Val(), lefts[slot].Val()
+		v, err := value.Result()
+		if err == nil || errors.Is(err, redis.Nil) {
+			err = lefts[slot].Err()
+		}
+		if err != nil {
+			return info, err
+		}
+		left := lefts[slot].Val()
 		if v == "" || strings.HasPrefix(v, "~") || left == -2 {
 			continue
 		}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/api"
+	"github.com/soloist-dev/soloist/internal/apphealth"
+	"github.com/soloist-dev/soloist/internal/config"
+	"github.com/soloist-dev/soloist/internal/elector"
+	"github.com/soloist-dev/soloist/internal/health"
+	"github.com/soloist-dev/soloist/internal/lease"
+)
+
+// lastWords is how long streams have to carry the end of a term before --on-lost=exit.
+const lastWords = 250 * time.Millisecond
+
+// sidecar is everything that elect runs. It starts from the top and stops from the
+// bottom: first the elections, so that the interfaces can tell of their end.
+type sidecar struct {
+	log      *slog.Logger
+	gate     *apphealth.Gate
+	probes   *health.Server // nil: none
+	app      *api.Server
+	appAddrs []net.Listener
+	electors []*elector.Elector
+	lost     chan elector.Reason // a mailbox of one; for --on-lost=exit
+}
+
+func elect(ctx context.Context, p program) int {
+	log := p.logger()
+	for _, w := range p.warnings {
+		log.Warn(w)
+	}
+	store, err := p.openStore(log)
+	if err != nil {
+		return p.fail(err)
+	}
+	defer store.Close()
+	s, err := p.assemble(ctx, store, log)
+	if err != nil {
+		return p.fail(err)
+	}
+	log.Info("started", "version", version, "name", p.Identity.Name, "store", p.Store.URLs[0].String(),
+		"http", s.appAddrs[0].Addr().String(), "lease", p.Timing.LeaseDuration,
+		"belief", p.Timing.Belief(), "retry", p.Timing.RetryPeriod)
+	code := s.run(ctx)
+	log.Info("stopped", "exit_code", code)
+	return code
+}
+
+// assemble opens the listeners and makes the parts; nothing runs yet.
+func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logger) (*sidecar, error) {
+	s := &sidecar{log: log, lost: make(chan elector.Reason, 1)}
+	var err error
+	s.gate, err = apphealth.New(apphealth.Config{
+		URL: p.App.HealthURL, Period: p.App.HealthPeriod, Timeout: p.App.HealthTimeout,
+		Failures: p.App.HealthFailures, Heartbeat: p.App.Heartbeat, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if s.appAddrs, err = api.Listen(ctx, p.HTTP.Address); err != nil {
+		return nil, err
+	}
+	for _, e := range p.Elections {
+		el, err := elector.New(elector.Config{
+			Lock: e.Lock, Slots: e.Slots, Store: store, Timing: p.Timing, Gate: s.gate,
+			Identity: lease.Identity{Name: p.Identity.Name, PodUID: p.Identity.PodUID, Address: p.HTTP.Address},
+			// The address is bound: nobody else answers there, so whoever holds the lease
+			// under this pod and address is dead.
+			Reclaim:      p.Identity.PodUID != "",
+			DrainTimeout: p.App.DrainTimeout,
+			OnLost:       s.onLost(p.App.OnLost),
+			Log:          log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		s.electors = append(s.electors, el)
+	}
+	s.app = api.New(api.Config{
+		Elections: elections[api.Election](s.electors), Version: version, Heartbeat: p.heartbeat(s.gate), Log: log,
+	})
+	if p.Probe.Address == "" {
+		return s, nil
+	}
+	s.probes = health.New(health.Config{
+		Address: p.Probe.Address, Elections: elections[health.Elector](s.electors),
+		OnLeader: p.Probe.Readiness == config.ReadyLeader, Log: log,
+	})
+	return s, s.probes.Listen(ctx)
+}
+
+func elections[I any](all []*elector.Elector) []I {
+	out := make([]I, len(all))
+	for i, e := range all {
+		out[i] = any(e).(I)
+	}
+	return out
+}
+
+func (p program) heartbeat(g *apphealth.Gate) func() {
+	if p.App.Heartbeat == 0 {
+		return nil
+	}
+	return g.Beat
+}
+
+// onLost is what an elector calls when a term ended that nobody meant to end.
+func (s *sidecar) onLost(do config.OnLost) func(elector.Reason) {
+	if do != config.LostExit {
+		return nil
+	}
+	return func(r elector.Reason) {
+		select {
+		case s.lost <- r:
+		default: // one is enough
+		}
+	}
+}
+
+// run runs everything until ctx is done or something fails, and stops it in order. After
+// a loss, with --on-lost=exit, nothing is released: the app is still at work, and the
+// leases outlive what it was told.
+func (s *sidecar) run(ctx context.Context) int {
+	serving, failed := s.serve()
+	stop, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var elections sync.WaitGroup
+	for _, e := range s.electors {
+		elections.Go(func() { e.Run(stop) })
+	}
+	gate, closeGate := context.WithCancel(context.WithoutCancel(ctx))
+	defer closeGate()
+	serving.Go(func() { s.gate.Run(gate) }) // until the elections have ended
+
+	code := config.ExitOK
+	select {
+	case <-ctx.Done():
+		s.log.Info("stopping")
+	case err := <-failed:
+		s.log.Error("an interface failed", "error", err)
+		code = config.ExitFailed
+	case reason := <-s.lost:
+		s.log.Error("exiting so that the containers restart", "reason", string(reason), "exit_code", config.ExitLost)
+		// The elections are not stopped: that would release what they hold.
+		words, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+		defer done()
+		_ = s.app.Shutdown(words) // of what is cut off, nothing can be told
+		return config.ExitLost
+	}
+	cancel()
+	elections.Wait()
+	closeGate()
+	s.shutdown(context.WithoutCancel(ctx))
+	serving.Wait()
+	return code
+}
+
+// serve starts the interfaces. What fails is received from the channel.
+func (s *sidecar) serve() (*sync.WaitGroup, <-chan error) {
+	var serving sync.WaitGroup
+	failed := make(chan error, 2)
+	serving.Go(func() {
+		if err := s.app.Serve(s.appAddrs...); err != nil {
+			failed <- err
+		}
+	})
+	if s.probes != nil {
+		serving.Go(func() {
+			if err := s.probes.Serve(); err != nil {
+				failed <- err
+			}
+		})
+	}
+	return &serving, failed
+}
+
+// shutdown closes the interfaces, the kubelet's last. Each bounds its own end.
+func (s *sidecar) shutdown(ctx context.Context) {
+	err := s.app.Shutdown(ctx)
+	if s.probes != nil {
+		err = errors.Join(err, s.probes.Shutdown(ctx))
+	}
+	if err != nil {
+		s.log.Debug("an interface was closed with requests under way", "error", err)
+	}
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+
+	"github.com/soloist-dev/soloist/internal/config"
+	"github.com/soloist-dev/soloist/internal/lease/redislease"
+)
+
+// A program is what a verb works with.
+type program struct {
+	*config.Config
+	warnings []string
+	stdout   io.Writer
+	stderr   io.Writer
+}
+
+var verbs = map[string]func(context.Context, program) int{
+	config.Elect:   elect,
+	config.Leader:  leader,
+	config.Status:  status,
+	config.Resign:  resign,
+	config.Version: printVersion,
+}
+
+// run runs the verb that args name until it is done or ctx is, and returns an exit code.
+func run(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
+	verb, rest, err := config.Verb(args)
+	var (
+		c        *config.Config
+		warnings []string
+	)
+	if err == nil {
+		c, warnings, err = config.Parse(verb, rest, environ)
+	}
+	var help *config.HelpError
+	if errors.As(err, &help) {
+		fmt.Fprint(stdout, help.Text)
+		return config.ExitOK
+	}
+	if err != nil {
+		for _, w := range warnings {
+			fmt.Fprintln(stderr, "warning:", w)
+		}
+		fmt.Fprintf(stderr, "sidecar: %v\nsee sidecar --help\n", err)
+		return config.ExitUsage
+	}
+	return verbs[verb](ctx, program{c, warnings, stdout, stderr})
+}
+
+// fail says why a verb failed.
+func (p program) fail(err error) int {
+	fmt.Fprintf(p.stderr, "sidecar %s: %v\n", p.Verb, err)
+	return config.ExitFailed
+}
+
+func (p program) logger() *slog.Logger {
+	opt := &slog.HandlerOptions{Level: p.Log.Slog()}
+	if p.Log.Format == config.LogText {
+		return slog.New(slog.NewTextHandler(p.stderr, opt))
+	}
+	return slog.New(slog.NewJSONHandler(p.stderr, opt))
+}
+
+// openStore opens the store that the flags name; it does not connect.
+func (p program) openStore(log *slog.Logger) (*redislease.Store, error) {
+	tls, err := p.Store.TLSConfig()
+	if err != nil {
+		return nil, err
+	}
+	return redislease.Open(redislease.Options{
+		URL:            p.Store.URLs[0].Reveal(),
+		Username:       p.Store.Username,
+		Password:       p.Store.Password.Reveal(),
+		PasswordFile:   p.Store.PasswordFile,
+		TLS:            tls,
+		Prefix:         p.Store.KeyPrefix,
+		Lease:          p.Timing.LeaseDuration,
+		DelayedRestart: redislease.DelayedRestart(p.Store.DelayedRestart),
+		AllowEviction:  p.Store.Check == config.CheckWarn,
+		CallTimeout:    p.Timing.RetryPeriod,
+		Log:            log,
+	})
+}

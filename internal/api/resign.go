@@ -1,0 +1,122 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/elector"
+)
+
+// resignTimeout is how long an election may take to hear of a resignation.
+const resignTimeout = 5 * time.Second
+
+type resignBody struct {
+	Done    bool    `json:"done"`
+	HoldOff *string `json:"hold_off"`
+	Fence   *uint64 `json:"fence"`
+}
+
+func (b *resignBody) resignation() (elector.Resignation, error) {
+	r := elector.Resignation{Done: b.Done}
+	if b.Fence != nil {
+		if r.Fence = *b.Fence; r.Fence == 0 {
+			return r, errors.New("fence must be that of a term; 0 never is")
+		}
+	}
+	if b.HoldOff != nil {
+		var err error
+		if r.HoldOff, err = time.ParseDuration(*b.HoldOff); err != nil || r.HoldOff <= 0 {
+			return r, errors.New(`hold_off must be a duration above 0, such as "30s"`)
+		}
+	}
+	return r, nil
+}
+
+// resign ends the term. When it answers 202 this pod no longer says that it leads.
+func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
+	e, _ := s.pick(w, r)
+	if e == nil {
+		return
+	}
+	body := decode[resignBody](w, r)
+	if body == nil {
+		return
+	}
+	resignation, err := body.resignation()
+	if err != nil {
+		fail(w, http.StatusBadRequest, "invalid", err.Error())
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), resignTimeout)
+	defer cancel()
+	switch err := e.Resign(ctx, resignation); {
+	case err == nil:
+		v := e.View()
+		sendView(w, http.StatusAccepted, &v)
+	case errors.Is(err, elector.ErrNotLeading):
+		fail(w, http.StatusConflict, "not_leading", "this pod does not lead, or not in the term of that fence")
+	default:
+		w.Header().Set("Retry-After", "1")
+		fail(w, http.StatusServiceUnavailable, "busy", "the election could not take that in now; nothing has changed")
+	}
+}
+
+// heartbeat takes in a sign of life of the app. What the body says is of no interest.
+func (s *Server) heartbeat(w http.ResponseWriter, _ *http.Request) {
+	if s.cfg.Heartbeat == nil {
+		fail(w, http.StatusConflict, "not_required", "no heartbeat is asked for; start the sidecar with --require-heartbeat")
+		return
+	}
+	s.cfg.Heartbeat()
+	w.Header()["Cache-Control"] = noStore
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// decode reads a body, which may be missing or is one JSON object without unknown fields.
+// If it is not, decode answers, and returns nil.
+func decode[T any](w http.ResponseWriter, r *http.Request) *T {
+	body := new(T)
+	in := json.NewDecoder(r.Body)
+	in.DisallowUnknownFields()
+	err := in.Decode(&body)
+	switch {
+	case errors.Is(err, io.EOF):
+		err = nil // no body
+	case err == nil && body == nil:
+		err = errors.New("null is no object")
+	case err == nil:
+		if _, more := in.Token(); !errors.Is(more, io.EOF) {
+			err = errors.New("there is something after the object")
+			if more != nil {
+				err = more // which may be that the body is too long
+			}
+		}
+	}
+	// A handler that goes on for longer must not be taken for a body that does.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	if err == nil {
+		return body
+	}
+	var long *http.MaxBytesError
+	var kind *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &long):
+		fail(w, http.StatusRequestEntityTooLarge, "too_large", fmt.Sprintf("the body may have %d bytes", long.Limit))
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		fail(w, http.StatusRequestTimeout, "timeout", "the body did not come in time")
+	case errors.As(err, &kind) && kind.Field != "":
+		fail(w, http.StatusBadRequest, "invalid", fmt.Sprintf("%s must not be a %s", kind.Field, kind.Value))
+	case errors.As(err, &kind):
+		fail(w, http.StatusBadRequest, "invalid", fmt.Sprintf("the body must be one JSON object, not a %s", kind.Value))
+	default:
+		fail(w, http.StatusBadRequest, "invalid", "the body must be one JSON object: "+strings.TrimPrefix(err.Error(), "json: "))
+	}
+	return nil
+}

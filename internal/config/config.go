@@ -1,0 +1,177 @@
+package config
+
+import (
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/lease"
+)
+
+// Exit codes of every verb.
+const (
+	ExitOK     = 0   // done, or ended by the first SIGTERM or SIGINT; leader: leads
+	ExitFailed = 1   // failed; leader: does not lead, or no answer
+	ExitUsage  = 2   // the flags or variables can't be right
+	ExitLost   = 42  // elect with --on-lost=exit: a term was lost
+	ExitSignal = 128 // plus the signal's number, after a second signal
+)
+
+// Config is what one verb was told. Fields that the verb has no flags for keep their
+// defaults. It is not changed after [Parse], so it may be read concurrently. Printing
+// it shows no secret.
+type Config struct {
+	Verb      string     // one of the constants
+	Elections []Election // --lock; at least one for elect and status, at most one for leader and resign
+	Identity  Identity
+	Timing    lease.Timing // --lease-duration, --renew-deadline, --retry-period
+	Store     Store
+	HTTP      HTTP
+	Probe     Probe
+	App       App
+	Log       Log
+	Request   Request
+	Output    string // --output of status: table or json; of version: text or json
+}
+
+// Election is one lock to compete for.
+type Election struct {
+	Lock string // see [LockName]
+	// Slots is how many may lead at once, each with a slot of its own. 0: a plain lock,
+	// which is not the same as a lock of one slot, and can't be mixed with it.
+	Slots int
+}
+
+// Identity says who competes. It is shown to people; Name, PodUID and the HTTP address
+// together tell a restarted sidecar its own predecessor.
+type Identity struct {
+	Name      string // --name; default POD_NAME, else the hostname
+	Namespace string // POD_NAMESPACE; "": the pod can't be annotated
+	PodUID    string // POD_UID; "": a predecessor's lease is waited for, never taken back
+	Node      string // NODE_NAME; for people
+}
+
+// HTTP is the app's interface.
+type HTTP struct {
+	// Address is host:port. The host is loopback: whoever reaches it may resign and
+	// unlock. Default localhost:4040. In leader and resign: where the sidecar listens.
+	Address string
+}
+
+// Addresses returns what to listen on: one address, or for localhost both loopback
+// addresses. (With port 0 the system gives each a port of its own.)
+func (h HTTP) Addresses() []string {
+	if host, port, err := net.SplitHostPort(h.Address); err == nil && host == localhost {
+		return []string{net.JoinHostPort("127.0.0.1", port), net.JoinHostPort("::1", port)}
+	}
+	return []string{h.Address}
+}
+
+// Readiness says what /readyz means.
+type Readiness string
+
+const (
+	ReadyStore  Readiness = "store"  // the store has answered; standbys are ready
+	ReadyLeader Readiness = "leader" // this pod leads; a Deployment's rollout waits for it
+)
+
+// Probe is the kubelet's interface.
+type Probe struct {
+	// Address is host:port, by default :4041, which is all addresses: the kubelet does not
+	// come from loopback. "": no probes and no metrics.
+	Address   string
+	Readiness Readiness // default ReadyStore
+}
+
+// OnLost says what follows a term that ended against the sidecar's will.
+type OnLost string
+
+const (
+	LostNone OnLost = "none" // the app is told, and the sidecar competes again
+	LostExit OnLost = "exit" // the sidecar exits with ExitLost, so that the pod's containers restart
+)
+
+// App says what is asked of the app.
+type App struct {
+	// HealthURL is asked every HealthPeriod (default 2s); an answer of 2xx within
+	// HealthTimeout (default 1s, never above the period) is success. "": the app counts as
+	// well. An app that is not well does not lead.
+	HealthURL     string
+	HealthPeriod  time.Duration
+	HealthTimeout time.Duration
+	// HealthFailures in a row make the app unhealthy, default 3; one success makes it well.
+	HealthFailures int
+	// Heartbeat is for how long POST /heartbeat may be silent before a term ends. 0, the
+	// default: never mind. At least 1s, because shorter pauses happen to healthy programs.
+	Heartbeat time.Duration
+	// DrainTimeout is for how long after SIGTERM the lock is kept for an app that still
+	// works. Default 0: SIGTERM reaches a native sidecar after its app has ended.
+	DrainTimeout time.Duration
+	OnLost       OnLost // default LostNone
+}
+
+// LogFormat is how log lines look.
+type LogFormat string
+
+const (
+	LogJSON LogFormat = "json"
+	LogText LogFormat = "text"
+)
+
+// Log says what is logged, and how.
+type Log struct {
+	Level  string    // debug, info, warn or error; default info
+	Format LogFormat // default LogJSON
+}
+
+// Slog returns the level for slog; info if it is none.
+func (l Log) Slog() slog.Level {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(l.Level)) // Validate has judged it
+	return level
+}
+
+// Request is what leader, status and resign ask.
+type Request struct {
+	Timeout time.Duration // for the whole verb; default 1s for leader, else 5s
+	// Done says that the app has finished: hand over now, not when the last validity
+	// handed out has run out.
+	Done bool
+	// HoldOff is for how long the sidecar stays out of the race. nil, the default: until
+	// another has led, at most a lease duration.
+	HoldOff *time.Duration
+	Fence   uint64 // of the term to end, so that a late retry ends no later one. 0: any
+}
+
+// Default returns what verb does without flags and variables. Where a flag is required
+// it is not valid.
+func Default(verb string) *Config {
+	c := &Config{
+		Verb:   verb,
+		Timing: lease.DefaultTiming,
+		Store: Store{
+			KeyPrefix:      "soloist",
+			Check:          CheckStrict,
+			DelayedRestart: DelayAuto,
+		},
+		HTTP:  HTTP{Address: "localhost:4040"},
+		Probe: Probe{Address: ":4041", Readiness: ReadyStore},
+		App: App{
+			HealthPeriod:   2 * time.Second,
+			HealthTimeout:  time.Second,
+			HealthFailures: 3,
+			OnLost:         LostNone,
+		},
+		Log:     Log{Level: "info", Format: LogJSON},
+		Request: Request{Timeout: 5 * time.Second},
+	}
+	switch verb {
+	case Leader:
+		c.Request.Timeout = time.Second // a probe's own default
+	case Status:
+		c.Output = "table"
+	case Version:
+		c.Output = "text"
+	}
+	return c
+}

@@ -1,0 +1,201 @@
+package config
+
+import (
+	"io"
+
+	"github.com/spf13/pflag"
+)
+
+// Annotations of a flag, for help.
+const (
+	groupKey   = "group"
+	metaKey    = "meta"
+	defaultKey = "default" // what to show in place of the value
+)
+
+var shorthands = map[string]string{"help": "h", "output": "o"}
+
+// noVariable lists the flags that state a fact about one request.
+var noVariable = []string{"help", "done", "fence"}
+
+// raw is what flags set that is not a field of Config as it stands.
+type raw struct {
+	stores []string
+	locks  []string
+	slots  int
+	help   bool
+}
+
+// declare puts the flags of c.Verb on fs, which then set c and r, whose values are their
+// defaults. What can't be parsed goes to bad.
+func declare(fs *pflag.FlagSet, c *Config, r *raw, bad func(error)) {
+	fs.SortFlags = false
+	fs.Usage = func() {}
+	fs.SetOutput(io.Discard)
+	d := &declarer{fs: fs, bad: bad}
+	switch c.Verb {
+	case Elect:
+		d.elections(c, r)
+		d.timing(c)
+		d.store(&c.Store, r)
+		d.trust(&c.Store)
+		d.running(c)
+		d.app(&c.App)
+		d.log(&c.Log)
+	case Leader:
+		d.ask(c, r)
+	case Status:
+		d.group = "Request"
+		d.list("lock", "NAME", "required", &r.locks, "A lock to show. Repeat it for several.")
+		d.output(c, "table|json")
+		d.timeout(c)
+		d.store(&c.Store, r)
+	case Resign:
+		d.ask(c, r)
+		d.add("done", "", "false", boolValue(&c.Request.Done),
+			"The app has finished: hand over now, not when the last validity handed out has run out.")
+		d.add("hold-off", "DURATION", "until another has led", optionalValue(&c.Request.HoldOff),
+			"How long this pod then stays out of the race. The default lasts at most a lease duration.")
+		d.add("fence", "N", "any", fenceValue(&c.Request.Fence),
+			"End only the term with this fence, so that a late retry ends no later one.")
+	case Version:
+		d.group = "Output"
+		d.output(c, "text|json")
+	}
+	d.add("help", "", "", boolValue(&r.help), "Print this help.")
+}
+
+// declarer adds flags to fs.
+type declarer struct {
+	fs    *pflag.FlagSet
+	group string
+	bad   func(error)
+}
+
+// add declares one flag. shown replaces the default in help.
+func (d *declarer) add(name, meta, shown string, v *value, usage string) {
+	v.flag, v.bad = name, d.bad
+	f := &pflag.Flag{
+		Name: name, Shorthand: shorthands[name], Usage: usage, Value: v, DefValue: v.String(),
+		Annotations: map[string][]string{groupKey: {d.group}, metaKey: {meta}},
+	}
+	if shown != "" {
+		f.Annotations[defaultKey] = []string{shown}
+	}
+	if v.kind == "bool" {
+		f.NoOptDefVal = "true"
+	}
+	d.fs.AddFlag(f)
+}
+
+func (d *declarer) list(name, meta, shown string, p *[]string, usage string) {
+	d.add(name, meta, shown, listValue(p), usage)
+}
+
+func (d *declarer) elections(c *Config, r *raw) {
+	d.group = "Elections"
+	d.list("lock", "NAME[=SLOTS]", "required", &r.locks,
+		"A lock to compete for: 1 to 200 of a-z 0-9 - . _ / of which the first and the last are a letter or "+
+			"digit. With =SLOTS as many pods lead at once, each with a slot number of its own. Repeat it for several.")
+	d.add("slots", "N", "0", intValue(&r.slots),
+		"Slots of each --lock without =SLOTS, up to 1000. 0 is a plain lock, which can't be mixed with a slotted "+
+			"one of the same name.")
+	d.add("name", "NAME", "POD_NAME, else hostname", textValue(&c.Identity.Name),
+		"Who competes, as people and the other pods see it. Give each replica another.")
+}
+
+func (d *declarer) timing(c *Config) {
+	d.group = "Timing"
+	d.add("lease-duration", "DURATION", "", durationValue(&c.Timing.LeaseDuration),
+		"Others may take over this long after the last renewal that the store saw. Give all replicas the same.")
+	d.add("renew-deadline", "DURATION", "", durationValue(&c.Timing.RenewDeadline),
+		"A leader that has not renewed for this long stops leading. At most lease-duration / 1.02 - 10ms. What lies "+
+			"between is the time that the app has to stop.")
+	d.add("retry-period", "DURATION", "", durationValue(&c.Timing.RetryPeriod),
+		"How often a leader renews, and how long it waits for one answer. At most half of the renew deadline.")
+}
+
+func (d *declarer) store(s *Store, r *raw) {
+	d.group = "Store"
+	d.list("store", "URL", "required", &r.stores,
+		"Where the locks are kept: redis://HOST:6379/0, rediss:// for TLS, or unix:///PATH. A password may "+
+			"stand in it only in SOLOIST_STORE.")
+	d.add("store-username", "NAME", "the URL's, if any", textValue(&s.Username), "The user at the store. It needs a password.")
+	d.add("store-password-file", "FILE", "none", textValue(&s.PasswordFile),
+		"A file with the password. It is read for every new connection, so that the password can change.")
+	d.add("tls-ca-file", "FILE", "the system's", textValue(&s.TLS.CA),
+		"PEM certificates to trust in place of the system's. Read once, at start.")
+	d.add("tls-cert-file", "FILE", "none", textValue(&s.TLS.Cert),
+		"This client's certificate, PEM. Read for every new connection. Needs --tls-key-file.")
+	d.add("tls-key-file", "FILE", "none", textValue(&s.TLS.Key), "Its key, PEM. Needs --tls-cert-file.")
+	d.add("tls-server-name", "NAME", "the URL's host", textValue(&s.TLS.ServerName),
+		"The name that the store's certificate must be for.")
+	d.add("key-prefix", "TEXT", "", textValue(&s.KeyPrefix),
+		"Begins every key and channel in the store. Sidecars with different prefixes do not see each other.")
+}
+
+// trust declares what matters to those who hold leases.
+func (d *declarer) trust(s *Store) {
+	d.add("store-check", "strict|warn", "", textValue(&s.Check),
+		"What to do about a store that may evict locks: strict does not compete there, warn logs it.")
+	d.add("delayed-restart", "auto|on|off", "", textValue(&s.DelayedRestart),
+		"Whether to wait for a lease duration after the store has restarted, because it may have forgotten who "+
+			"holds the locks. auto waits unless it has an append-only file.")
+}
+
+func (d *declarer) running(c *Config) {
+	d.group = "Interfaces"
+	d.address(c, "Where the app asks. localhost is both loopback addresses; other hosts are refused, because who "+
+		"reaches it may resign and unlock.")
+	d.add("probe-address", "HOST:PORT", "", textValue(&c.Probe.Address),
+		"Where the kubelet asks /livez and /readyz, and Prometheus /metrics. Without a host: all addresses. "+
+			"Empty: not at all.")
+	d.add("readiness", "store|leader", "", textValue(&c.Probe.Readiness),
+		"When /readyz is 200: once the store has answered, or on the leader alone. A Deployment's rollout waits for "+
+			"ready pods: with leader it may wait for ever.")
+}
+
+func (d *declarer) app(a *App) {
+	d.group = "App"
+	d.add("app-health-url", "URL", "off", textValue(&a.HealthURL),
+		"Ask the app here whether it is well (2xx). An app that is not does not lead.")
+	d.add("app-health-period", "DURATION", "", durationValue(&a.HealthPeriod), "How often to ask, 100ms or more.")
+	d.add("app-health-timeout", "DURATION", "", durationValue(&a.HealthTimeout),
+		"How long to wait for an answer. At most the period.")
+	d.add("app-health-failures", "N", "", intValue(&a.HealthFailures),
+		"As many failures in a row make the app unhealthy; one success makes it well.")
+	d.add("require-heartbeat", "DURATION", "off", durationValue(&a.Heartbeat),
+		"A term ends when the app has sent no POST /heartbeat for this long, 1s or more.")
+	d.add("drain-timeout", "DURATION", "", durationValue(&a.DrainTimeout),
+		"How long after SIGTERM the app may go on leading until it says that it is done. A native sidecar gets "+
+			"SIGTERM when the app has ended, so 0 is right for it.")
+	d.add("on-lost", "none|exit", "", textValue(&a.OnLost),
+		"After a term that was lost: compete again, or exit with 42, so that the pod's containers restart. exit "+
+			"needs lease-duration - renew-deadline of 4s or more.")
+}
+
+func (d *declarer) log(l *Log) {
+	d.group = "Log"
+	d.add("log-level", "debug|info|warn|error", "", textValue(&l.Level), "The least level that is logged.")
+	d.add("log-format", "json|text", "", textValue(&l.Format), "How a line looks.")
+}
+
+// ask declares what a request to this pod's sidecar needs.
+func (d *declarer) ask(c *Config, r *raw) {
+	d.group = "Request"
+	d.list("lock", "NAME", "the only one", &r.locks, "The election that is meant, if the sidecar has several.")
+	d.address(c, "Where the sidecar listens for the app.")
+	d.timeout(c)
+}
+
+func (d *declarer) address(c *Config, usage string) {
+	d.add("http-address", "HOST:PORT", "", textValue(&c.HTTP.Address), usage)
+}
+
+func (d *declarer) timeout(c *Config) {
+	d.add("timeout", "DURATION", "", durationValue(&c.Request.Timeout), "How long the whole request may take.")
+}
+
+func (d *declarer) output(c *Config, meta string) {
+	d.add("output", meta, "", textValue(&c.Output), "How the answer looks.")
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The verbs.
+const (
+	Elect   = "elect"
+	Leader  = "leader"
+	Status  = "status"
+	Resign  = "resign"
+	Version = "version"
+)
+
+// verb is what help says about one.
+type verb struct {
+	name    string
+	summary string // for the list of verbs
+	text    string // for its own help
+	exits   []string
+}
+
+const (
+	exitUsage  = "2    a flag or variable can't be right"
+	exitFailed = "1    failed"
+)
+
+var verbs = []verb{
+	{
+		Elect, "compete for locks and tell the app who leads (the default verb)",
+		"Competes for each --lock on the store, and tells the app over HTTP on loopback whether this pod leads. " +
+			"Runs until SIGTERM or SIGINT, then gives up what it holds.",
+		[]string{
+			"0    ended by a signal, and gave up what it held", exitFailed, exitUsage,
+			"42   --on-lost=exit: a term was lost",
+			"130, 143   a second SIGINT or SIGTERM: gave up nothing",
+		},
+	},
+	{
+		Leader, "exit 0 if this pod leads now, 1 if not (for exec probes)",
+		"Asks the sidecar of this pod whether it leads.",
+		[]string{"0    leads now", "1    does not lead, or the sidecar did not answer in time", exitUsage},
+	},
+	{
+		Status, "show who holds the locks, straight from the store",
+		"Asks the store who holds each --lock, since when and until when, and how many wait. Changes nothing.",
+		[]string{"0    the store has answered", exitFailed, exitUsage},
+	},
+	{
+		Resign, "give up the lead of this pod",
+		"Asks the sidecar of this pod to hand over. Without --done it stops saying that it leads at once, " +
+			"and another may lead when the last validity handed out has run out.",
+		[]string{"0    resigned", "1    does not lead, or the sidecar did not answer in time", exitUsage},
+	},
+	{
+		Version, "print the version",
+		"Prints the version of this program.",
+		[]string{"0    printed", exitUsage},
+	},
+}
+
+func findVerb(name string) (verb, bool) {
+	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == name })
+	if i < 0 {
+		return verb{}, false
+	}
+	return verbs[i], true
+}
+
+// Verb takes the verb from a program's arguments (without its name) and returns it with
+// the rest. Without a verb it is elect. Its error is a *[HelpError] if help is asked for.
+func Verb(args []string) (string, []string, error) {
+	if len(args) == 0 {
+		return Elect, nil, nil
+	}
+	first, rest := args[0], args[1:]
+	switch {
+	case first == "--version":
+		return Version, rest, nil
+	case first == "-h" || first == "--help" || first == "help" && len(rest) == 0:
+		return "", nil, &HelpError{Text: overview()}
+	case strings.HasPrefix(first, "-"):
+		return Elect, args, nil
+	case first == "help":
+		first, rest = rest[0], []string{"--help"}
+	}
+	if _, ok := findVerb(first); !ok {
+		return "", nil, unknownVerb(first)
+	}
+	return first, rest, nil
+}
+
+func unknownVerb(name string) error {
+	var known []string
+	for _, v := range verbs {
+		known = append(known, v.name)
+	}
+	return fmt.Errorf("unknown verb %q: must be %s", name, oneOf(known))
+}
+
+// oneOf lists words for people: a, b or c.
+func oneOf[T ~string](words []T) string {
+	var b strings.Builder
+	for i, w := range words {
+		switch {
+		case i == 0:
+		case i == len(words)-1:
+			b.WriteString(" or ")
+		default:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(w))
+	}
+	return b.String()
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/elector"
 	"github.com/soloist-dev/soloist/internal/health"
 	"github.com/soloist-dev/soloist/internal/lease"
+	"github.com/soloist-dev/soloist/internal/metrics"
 )
 
 // lastWords is how long streams have to carry the end of a term before --on-lost=exit.
@@ -67,6 +68,8 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 	if s.appAddrs, err = api.Listen(ctx, p.HTTP.Address); err != nil {
 		return nil, err
 	}
+	registry := metrics.New(version)
+	store = registry.Store(store)
 	for _, e := range p.Elections {
 		el, err := elector.New(elector.Config{
 			Lock: e.Lock, Slots: e.Slots, Store: store, Timing: p.Timing, Gate: s.gate,
@@ -83,6 +86,7 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 		}
 		s.electors = append(s.electors, el)
 	}
+	registry.Elections(nil, elections[metrics.Election](s.electors)...)
 	s.app = api.New(api.Config{
 		Elections: elections[api.Election](s.electors), Version: version, Heartbeat: p.heartbeat(s.gate), Log: log,
 	})
@@ -91,7 +95,7 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 	}
 	s.probes = health.New(health.Config{
 		Address: p.Probe.Address, Elections: elections[health.Elector](s.electors),
-		OnLeader: p.Probe.Readiness == config.ReadyLeader, Log: log,
+		OnLeader: p.Probe.Readiness == config.ReadyLeader, Metrics: registry.Handler(log), Log: log,
 	})
 	return s, s.probes.Listen(ctx)
 }

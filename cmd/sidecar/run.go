@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/soloist-dev/soloist/internal/config"
 	"github.com/soloist-dev/soloist/internal/lease/redislease"
@@ -59,11 +60,19 @@ func (p program) fail(err error) int {
 }
 
 func (p program) logger() *slog.Logger {
-	opt := &slog.HandlerOptions{Level: p.Log.Slog()}
+	opt := &slog.HandlerOptions{Level: p.Log.Slog(), ReplaceAttr: readable}
 	if p.Log.Format == config.LogText {
 		return slog.New(slog.NewTextHandler(p.stderr, opt))
 	}
 	return slog.New(slog.NewJSONHandler(p.stderr, opt))
+}
+
+// readable writes durations for people in JSON too.
+func readable(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().Round(time.Microsecond).String())
+	}
+	return a
 }
 
 // openStore opens the store that the flags name; it does not connect.

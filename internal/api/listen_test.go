@@ -124,9 +124,7 @@ func TestServeEndsWithItsListener(t *testing.T) {
 	if err := served(); !errors.Is(err, net.ErrClosed) {
 		t.Error(err)
 	}
-	if _, err := io.Copy(io.Discard, resp.Body); err == nil {
-		t.Log("the stream came to an orderly end")
-	}
+	_, _ = io.Copy(io.Discard, resp.Body) // it ends, with a last event or without
 	if err := s.Shutdown(t.Context()); err != nil {
 		t.Error(err)
 	}

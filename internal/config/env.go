@@ -54,7 +54,7 @@ func applyEnv(fs *pflag.FlagSet, env map[string]string) {
 	fs.VisitAll(func(f *pflag.Flag) {
 		name := EnvName(f.Name)
 		if s, ok := env[name]; ok && name != "" {
-			f.Value.(*value).setEnv(s) //nolint:forcetypeassert // declare makes no other
+			f.Value.(*value).setEnv(s) // declare makes no other kind
 		}
 	})
 }

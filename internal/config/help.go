@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/spf13/pflag"
+
+	"github.com/soloist-dev/soloist/internal/lease"
 )
 
 // HelpError is no failure: help was asked for. Print Text to stdout and exit with ExitOK.

@@ -194,10 +194,11 @@ func (tw *twins) acquire() {
 	r := lease.Request{Claim: tw.claim(), TTL: tw.ttl(), FirstSlot: tw.rand.IntN(6), Reclaim: tw.rand.IntN(5) == 0}
 	r.Holder = []lease.Identity{
 		{Name: "one", PodUID: "u1", Address: "10.0.0.1:4040"},
-		{Name: "two", PodUID: "u2", Address: "10.0.0.1:4040"},
-		{Name: "", PodUID: "", Address: "10.0.0.1:4040"},
-		{Name: "spa ced", PodUID: "-", Address: "-"},
-	}[tw.rand.IntN(4)]
+		{Name: "two", PodUID: "u1", Address: "10.0.0.2:4040"},
+		{Name: "", PodUID: "u2", Address: "10.0.0.1:4040"},
+		{Name: "three", PodUID: "u1", Address: ""},
+		{Name: "spa ced", PodUID: "-", Address: "10.0.0.1:4040"},
+	}[tw.rand.IntN(5)]
 	if tw.rand.IntN(3) == 0 {
 		r.Skip = tw.rand.IntN(4)
 	}

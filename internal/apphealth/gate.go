@@ -50,7 +50,8 @@ func (c Config) validate() error {
 			errs = append(errs, fmt.Errorf("app-health-period must be positive, is %v", c.Period))
 		}
 		if c.Timeout <= 0 || c.Timeout > c.Period {
-			errs = append(errs, fmt.Errorf("app-health-timeout must be positive and ≤ app-health-period, is %v", c.Timeout))
+			errs = append(errs, fmt.Errorf("app-health-timeout must be positive and ≤ app-health-period, is %v",
+				c.Timeout))
 		}
 		if c.Failures < 1 {
 			errs = append(errs, fmt.Errorf("app-health-failures must be at least 1, is %d", c.Failures))
@@ -129,7 +130,7 @@ func (g *Gate) Run(ctx context.Context) {
 	silence := time.NewTimer(0)
 	defer silence.Stop()
 	if reason, _ := g.Check(); reason != "" {
-		g.log.Info("waiting for the app", "reason", string(reason))
+		g.log.Info("waiting for the app", slog.String("reason", string(reason)))
 	}
 	for {
 		if left := g.settle(); left > 0 {
@@ -157,7 +158,7 @@ func (g *Gate) count(err error) {
 	if g.failures >= g.cfg.Failures {
 		g.well = false
 	}
-	g.log.Debug("the app's health check failed", "failures", g.failures, "error", err)
+	g.log.Debug("the app's health check failed", slog.Int("failures", g.failures), slog.Any("error", err))
 }
 
 // judge returns why the app may not lead now, and after how long that is to be judged
@@ -191,15 +192,16 @@ func (g *Gate) settle() (again time.Duration) {
 	close(old.changed)
 	switch reason {
 	case "":
-		g.log.Info("the app may lead", "was", string(old.reason))
+		g.log.Info("the app may lead", slog.String("was", string(old.reason)))
 	case elector.Silent:
-		attrs := []any{"reason", string(reason), "heartbeat", g.cfg.Heartbeat}
+		attrs := []any{slog.String("reason", string(reason)), slog.Duration("heartbeat", g.cfg.Heartbeat)}
 		if beat := g.beat.Load(); beat != nil {
-			attrs = append(attrs, "silent_for", time.Since(*beat))
+			attrs = append(attrs, slog.Duration("silent_for", time.Since(*beat)))
 		}
 		g.log.Warn("the app may not lead", attrs...)
 	default:
-		g.log.Warn("the app may not lead", "reason", string(reason), "failures", g.failures, "error", g.last)
+		g.log.Warn("the app may not lead", slog.String("reason", string(reason)),
+			slog.Int("failures", g.failures), slog.Any("error", g.last))
 	}
 	return again
 }

@@ -114,7 +114,7 @@ func without(args []string, bad string) []string {
 	})
 }
 
-// harmless hides an argument that may be a URL with a password, in the wrong place.
+// harmless hides what may be a URL with a password, given to the wrong flag or to none.
 func harmless(arg string) string {
 	if strings.Contains(arg, "@") {
 		return redacted

@@ -31,6 +31,11 @@ const (
 type problems []error
 
 func (p *problems) add(what, format string, args ...any) {
+	for i := range args {
+		if s, ok := args[i].(string); ok {
+			args[i] = harmless(s)
+		}
+	}
 	*p = append(*p, fmt.Errorf("%s: %s", what, fmt.Sprintf(format, args...)))
 }
 

@@ -30,6 +30,8 @@ func TestMessages(t *testing.T) {
 		{Elect, "--redis://:hunter2@r", "", `unknown flag "REDACTED"`},
 		{Elect, "leader", "", `unexpected argument "leader"`},
 		{Elect, "redis://:hunter2@r", "", `unexpected argument "REDACTED"`},
+		{Elect, "--lock=redis://:hunter2@r", "", `--lock (SOLOIST_LOCK): name must be 1 to 200 of a-z 0-9 - . _ / and begin and end with a letter or digit, is "REDACTED"`},
+		{Elect, "--retry-period redis://:hunter2@r", "", `--retry-period (SOLOIST_RETRY_PERIOD): must be a duration such as 500ms, 15s or 1m30s, is "REDACTED"`},
 		{Resign, "--done=x", "", `--done: must be true or false, is "x"`},
 		{Resign, "--fence=0", "", `--fence: must be a whole number above 0, is "0"`},
 		{Resign, "", "SOLOIST_HOLD_OFF=x", `--hold-off (SOLOIST_HOLD_OFF): must be a duration such as 500ms, 15s or 1m30s, is "x"`},

@@ -61,7 +61,7 @@ func durationValue(p *time.Duration) *value {
 		set: func(s string) error {
 			d, err := time.ParseDuration(s)
 			if err != nil {
-				return fmt.Errorf("must be a duration such as 500ms, 15s or 1m30s, is %q", s)
+				return fmt.Errorf("must be a duration such as 500ms, 15s or 1m30s, is %q", harmless(s))
 			}
 			*p = d
 			return nil
@@ -92,7 +92,7 @@ func intValue(p *int) *value {
 		set: func(s string) error {
 			n, err := strconv.Atoi(s)
 			if err != nil {
-				return fmt.Errorf("must be a whole number, is %q", s)
+				return fmt.Errorf("must be a whole number, is %q", harmless(s))
 			}
 			*p = n
 			return nil
@@ -107,7 +107,7 @@ func fenceValue(p *uint64) *value {
 		set: func(s string) error {
 			n, err := strconv.ParseUint(s, 10, 64)
 			if err != nil || n == 0 {
-				return fmt.Errorf("must be a whole number above 0, is %q", s)
+				return fmt.Errorf("must be a whole number above 0, is %q", harmless(s))
 			}
 			*p = n
 			return nil
@@ -122,7 +122,7 @@ func boolValue(p *bool) *value {
 		set: func(s string) error {
 			b, err := strconv.ParseBool(s)
 			if err != nil {
-				return fmt.Errorf("must be true or false, is %q", s)
+				return fmt.Errorf("must be true or false, is %q", harmless(s))
 			}
 			*p = b
 			return nil
@@ -159,7 +159,7 @@ func parseLock(s string, slots int) (Election, error) {
 	}
 	n, err := strconv.Atoi(count)
 	if err != nil {
-		return Election{Lock: name, Slots: slots}, fmt.Errorf("%q must be NAME or NAME=SLOTS with a whole number", s)
+		return Election{Lock: name, Slots: slots}, fmt.Errorf("%q must be NAME or NAME=SLOTS with a whole number", harmless(s))
 	}
 	return Election{Lock: name, Slots: n}, nil
 }

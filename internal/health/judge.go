@@ -34,7 +34,8 @@ func Live(all []Election) Judgement {
 	var text strings.Builder
 	for _, e := range all {
 		if e.Overdue > e.Bound {
-			fmt.Fprintf(&text, "%s: a loop is overdue by %v, more than %v\n", e.Lock, e.Overdue.Round(time.Millisecond), e.Bound)
+			fmt.Fprintf(&text, "%s: a loop is overdue by %v, more than %v\n",
+				e.Lock, e.Overdue.Round(time.Millisecond), e.Bound)
 		}
 	}
 	if text.Len() > 0 {

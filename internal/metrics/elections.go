@@ -50,11 +50,13 @@ var (
 	unansweredDesc = desc("soloist_renewals_unanswered_total",
 		"Renewals that brought no answer.")
 	jumpsDesc = desc("soloist_clock_jumps_total",
-		"Jumps of a clock seen while leading: of this node's wall clock (local), or of the store's, where a lease had less left than it should have had.", "where")
+		"Jumps of a clock seen while leading: of this node's wall clock (local), or of the store's, "+
+			"where a lease had less left than it should have had.", "where")
 	waitersDesc = desc("soloist_waiters",
 		"Candidates in line at the last renewal. Only while leading.")
 	fenceDesc = desc("soloist_fence",
-		"Fence of this term, or the highest that this candidate has heard of. Exact until it reaches 2^53, in the year 2255.")
+		"Fence of this term, or the highest that this candidate has heard of. "+
+			"Exact until it reaches 2^53, in the year 2255.")
 )
 
 // elections is a prometheus.Collector.
@@ -78,11 +80,14 @@ func (c *elections) Collect(ch chan<- prometheus.Metric) {
 	for _, e := range c.all {
 		now := c.clock()
 		v := e.State().At(now)
+		send := func(d *prometheus.Desc, t prometheus.ValueType, value float64, labels []string) {
+			ch <- prometheus.MustNewConstMetric(d, t, value, append([]string{v.Lock}, labels...)...)
+		}
 		gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{v.Lock}, labels...)...)
+			send(d, prometheus.GaugeValue, value, labels)
 		}
 		counter := func(d *prometheus.Desc, value uint64, labels ...string) {
-			ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(value), append([]string{v.Lock}, labels...)...)
+			send(d, prometheus.CounterValue, float64(value), labels)
 		}
 
 		gauge(leaderDesc, number(v.Leading))

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -55,7 +56,7 @@ func example(t *testing.T) *Registry {
 	if _, err := store.Release(t.Context(), lease.Claim{}); err == nil {
 		t.Fatal("a slow store that fails to release was expected")
 	}
-	time.Sleep(began.Add(1500 * time.Millisecond).Sub(time.Now()))
+	time.Sleep(time.Until(began.Add(1500 * time.Millisecond)))
 	clock.StepWall(time.Second)
 	later := valid
 	later.Stamp = clock.Now()
@@ -99,7 +100,7 @@ func (s *slow) Release(context.Context, lease.Claim) (bool, error) {
 // scrape returns what Prometheus would see, without what is the process's.
 func scrape(t *testing.T, r *Registry) string {
 	t.Helper()
-	req := httptest.NewRequest("GET", "/metrics", nil)
+	req := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	req.Header.Set("Accept-Encoding", "gzip, zstd")
 	w := httptest.NewRecorder()
 	r.Handler(slog.New(slog.DiscardHandler)).ServeHTTP(w, req)
@@ -154,27 +155,38 @@ func TestFromTheStart(t *testing.T) {
 	}
 }
 
-// The closed sets are those that elector declares.
-func TestClosedSets(t *testing.T) {
-	f, err := parser.ParseFile(token.NewFileSet(), "../elector/state.go", nil, 0)
+// constants returns the string constants that a file declares, by their types' names.
+func constants(t *testing.T, file string) map[string][]string {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	declared := map[string][]string{}
-	ast.Inspect(f, func(n ast.Node) bool {
-		spec, ok := n.(*ast.ValueSpec)
-		if !ok {
-			return true
+	for _, d := range f.Decls {
+		decl, ok := d.(*ast.GenDecl)
+		if !ok || decl.Tok != token.CONST {
+			continue
 		}
-		if typ, ok := spec.Type.(*ast.Ident); ok {
+		for _, s := range decl.Specs {
+			spec := s.(*ast.ValueSpec)
+			var typ string
+			if id, ok := spec.Type.(*ast.Ident); ok {
+				typ = id.Name
+			}
 			text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
 			if err != nil {
 				t.Fatal(err)
 			}
-			declared[typ.Name] = append(declared[typ.Name], text)
+			declared[typ] = append(declared[typ], text)
 		}
-		return false
-	})
+	}
+	return declared
+}
+
+// The closed sets are those that elector declares.
+func TestClosedSets(t *testing.T) {
+	declared := constants(t, "../elector/state.go")
 	want := map[string][]string{"Reason": {string(elector.Starting)}} // no transition comes of it
 	for _, p := range phases {
 		want["Phase"] = append(want["Phase"], string(p))
@@ -204,6 +216,15 @@ func TestTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, v := range slices.Concat(
+		constants(t, "../elector/state.go")["Phase"], constants(t, "../elector/state.go")["Reason"],
+		constants(t, "../lease/redislease/errors.go")[""],
+		[]string{kindCanceled, kindWait, kindTimeout, kindOther, "held", "lost", "burned", "kind", "fence", "invalid"},
+	) {
+		if v != string(elector.Starting) && !strings.Contains(string(text), "`"+v+"`") {
+			t.Errorf("docs/metrics.md does not list %q, which a label may be", v)
+		}
 	}
 	table := map[string]entry{}
 	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
@@ -237,7 +258,9 @@ func TestTable(t *testing.T) {
 			}
 		}
 		for name := range table {
-			t.Errorf("docs/metrics.md lists %s, which there is not", name)
+			if !strings.HasPrefix(name, "process_") { // those depend on what /proc shows
+				t.Errorf("docs/metrics.md lists %s, which there is not", name)
+			}
 		}
 		problems, err := promlint.NewWithMetricFamilies(families).Lint()
 		if err != nil {

@@ -25,7 +25,7 @@ func TestScrapesDuringTransitions(t *testing.T) {
 		var leading [2]int
 		for i, name := range []string{"pod-a", "pod-b"} {
 			clock := leasetest.NewClock(1)
-			r := New("dev")
+			r := bare()
 			e, err := elector.New(elector.Config{
 				Lock: "jobs", Identity: lease.Identity{Name: name}, Timing: lease.DefaultTiming, Clock: clock.Now,
 				Store: r.Store(memory.NewProcess(name)),

@@ -30,7 +30,7 @@ type Registry struct {
 // New returns a Registry that describes the process. It panics if a metric is not well
 // formed, which no input can cause.
 func New(version string) *Registry {
-	r := &Registry{all: prometheus.NewRegistry(), store: newStoreMetrics()}
+	r := bare()
 	info := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "soloist_info",
 		Help:        "1, labelled with the sidecar's version and Go's.",
@@ -41,11 +41,18 @@ func New(version string) *Registry {
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewGoCollector( // a handful of its 30 and more
 			collectors.WithGoCollectorMemStatsMetricsDisabled(),
+			collectors.WithoutGoCollectorRuntimeMetrics(regexp.MustCompile(`.*`)),
 			collectors.WithGoCollectorRuntimeMetrics(
 				collectors.GoRuntimeMetricsRule{Matcher: regexp.MustCompile(`^/gc/heap/live:bytes$`)}),
 		),
-		r.store.seconds, r.store.errors, r.store.refusals,
 	)
+	return r
+}
+
+// bare returns a Registry of the store alone.
+func bare() *Registry {
+	r := &Registry{all: prometheus.NewRegistry(), store: newStoreMetrics()}
+	r.all.MustRegister(r.store.seconds, r.store.errors, r.store.refusals)
 	return r
 }
 

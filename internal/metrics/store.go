@@ -41,8 +41,9 @@ type storeMetrics struct {
 func newStoreMetrics() *storeMetrics {
 	return &storeMetrics{
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "soloist_store_seconds",
-			Help:    "How long requests to the store took, answered or not. Without those that we gave up ourselves or that were never sent.",
+			Name: "soloist_store_seconds",
+			Help: "How long requests to the store took, answered or not. " +
+				"Without those that we gave up ourselves or that were never sent.",
 			Buckets: []float64{.00025, .0005, .001, .0025, .01, .05, .25, 1, 2.5},
 		}, []string{"op"}),
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -135,20 +136,20 @@ func (o op) observe(ctx context.Context, began time.Time, err error) {
 		o.seconds.Observe(took.Seconds())
 		return
 	}
-	if v := verdict(err); v != "" {
+	if v := verdictOf(err); v != "" {
 		o.seconds.Observe(took.Seconds())
 		o.m.refusals.WithLabelValues(o.name, v).Inc()
 		return
 	}
-	kind := kind(ctx, err)
+	kind := kindOf(ctx, err)
 	if kind != kindCanceled && kind != kindWait {
 		o.seconds.Observe(took.Seconds())
 	}
 	o.m.errors.WithLabelValues(o.name, kind).Inc()
 }
 
-// verdict returns which one err is, or "".
-func verdict(err error) string {
+// verdictOf returns which one err is, or "".
+func verdictOf(err error) string {
 	for _, v := range verdicts {
 		if errors.Is(err, v.err) {
 			return v.label
@@ -157,9 +158,9 @@ func verdict(err error) string {
 	return ""
 }
 
-// kind returns what kind of error err is. A store whose errors have an ErrorKind takes it
+// kindOf returns what kind of error err is. A store whose errors have an ErrorKind takes it
 // from a closed set.
-func kind(ctx context.Context, err error) string {
+func kindOf(ctx context.Context, err error) string {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return kindCanceled // whatever the store makes of it
 	}

@@ -21,9 +21,7 @@ import (
 type gate struct {
 	root    string
 	timeout time.Duration
-
-	mu     sync.Mutex
-	trials map[test]func() error // each test once without any change
+	trials  map[suite]func() (result, error)
 }
 
 // A verdict is the outcome of one mutant; err is nil if a test killed it.
@@ -37,6 +35,7 @@ type verdict struct {
 // judge runs the mutants, at most jobs at a time, and yields the verdicts in the order of
 // the mutants. A range over it may not be left early.
 func (g *gate) judge(ctx context.Context, mutants []mutant, jobs int) iter.Seq[verdict] {
+	g.plan(ctx, mutants)
 	return func(yield func(verdict) bool) {
 		verdicts := make([]chan verdict, len(mutants))
 		for i := range verdicts {
@@ -66,14 +65,34 @@ func (g *gate) judge(ctx context.Context, mutants []mutant, jobs int) iter.Seq[v
 	}
 }
 
+// plan prepares one trial run for each package, of all the tests of it that are named,
+// without any change: a test must pass there for its failure to mean something.
+func (g *gate) plan(ctx context.Context, mutants []mutant) {
+	named := make(map[suite][]string)
+	for _, m := range mutants {
+		named[m.test.suite] = append(named[m.test.suite], m.test.run)
+	}
+	g.trials = make(map[suite]func() (result, error))
+	for s, runs := range named {
+		g.trials[s] = sync.OnceValues(func() (result, error) {
+			slices.Sort(runs)
+			return g.test(ctx, test{s, strings.Join(slices.Compact(runs), "|")}, "")
+		})
+	}
+}
+
 // kill returns the name of the test that failed because of the mutant.
 func (g *gate) kill(ctx context.Context, m mutant) (string, error) {
 	changed, err := m.apply(g.root)
 	if err != nil {
 		return "", err
 	}
-	if err := g.trial(ctx, m.test); err != nil {
+	trial, err := g.trials[m.test.suite]()
+	if err != nil {
 		return "", err
+	}
+	if trial.broken {
+		return "", fmt.Errorf("does not build without the mutant, either:\n%s", trial.output)
 	}
 	tmp, err := os.MkdirTemp("", "mutate-")
 	if err != nil {
@@ -90,40 +109,17 @@ func (g *gate) kill(ctx context.Context, m mutant) (string, error) {
 		return "", err
 	case r.broken:
 		return "", fmt.Errorf("does not build:\n%s", r.output)
-	case r.killer == "" && r.failed:
-		return "", fmt.Errorf("%s failed outside of any test:\n%s", m.test, r.output)
+	case !r.failed && r.ran == 0:
+		return "", fmt.Errorf("%s %s runs no test", m.test.pkg, m.test.run)
+	case !r.failed:
+		return "", fmt.Errorf("survived: %s %s passes, yet %s", m.test.pkg, m.test.run, m.why)
 	case r.killer == "":
-		return "", fmt.Errorf("survived: %s passes, yet %s", m.test, m.why)
+		return "", fmt.Errorf("%s failed outside of any test:\n%s", m.test.pkg, r.output)
+	case !trial.passed[r.killer]:
+		return "", fmt.Errorf("%s does not pass without the mutant, either:\n%s", r.killer, trial.output)
 	}
 	return r.killer, nil
 }
-
-// trial runs a test once, unchanged, for all mutants that name it: it must pass.
-func (g *gate) trial(ctx context.Context, t test) error {
-	g.mu.Lock()
-	if g.trials == nil {
-		g.trials = make(map[test]func() error)
-	}
-	if g.trials[t] == nil {
-		g.trials[t] = sync.OnceValue(func() error {
-			r, err := g.test(ctx, t, "")
-			switch {
-			case err != nil:
-				return err
-			case r.broken, r.failed:
-				return fmt.Errorf("%s fails without the mutant, too:\n%s", t, r.output)
-			case r.ran == 0:
-				return fmt.Errorf("%s runs no test", t)
-			}
-			return nil
-		})
-	}
-	once := g.trials[t]
-	g.mu.Unlock()
-	return once()
-}
-
-func (t test) String() string { return t.pkg + " " + t.run }
 
 // writeOverlay writes the changed files to dir, and the list of them for the go command.
 func writeOverlay(dir, root string, changed map[string]string) (string, error) {
@@ -146,6 +142,7 @@ func writeOverlay(dir, root string, changed map[string]string) (string, error) {
 // A result is what one run of go test said.
 type result struct {
 	ran    int
+	passed map[string]bool
 	failed bool   // anything went wrong
 	broken bool   // it did not build
 	killer string // the first test that failed, or that was running when the process died
@@ -153,7 +150,8 @@ type result struct {
 }
 
 func (g *gate) test(ctx context.Context, t test, overlay string) (result, error) {
-	args := []string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + g.timeout.String()}
+	timeout := g.timeout * time.Duration(1+strings.Count(t.run, "|"))
+	args := []string{"test", "-json", "-vet=off", "-count=1", "-timeout=" + timeout.String()}
 	args = append(args, strings.Fields(t.flags)...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "-run", t.run, t.pkg)...)
 	cmd.Dir = g.root
@@ -182,7 +180,7 @@ func (g *gate) test(ctx context.Context, t test, overlay string) (result, error)
 // read understands the output of go test -json. Subtests end before the test that they
 // are part of, so the first that failed is the one that says most.
 func read(stream io.Reader) (result, error) {
-	var r result
+	r := result{passed: make(map[string]bool)}
 	var output strings.Builder
 	var running []string
 	for dec := json.NewDecoder(stream); ; {
@@ -205,6 +203,7 @@ func read(stream io.Reader) (result, error) {
 			running = append(running, e.Test)
 		case "pass", "fail", "skip":
 			running = slices.DeleteFunc(running, func(name string) bool { return name == e.Test })
+			r.passed[e.Test] = e.Action == "pass"
 			if e.Action == "fail" && r.killer == "" {
 				r.killer = e.Test
 			}

@@ -21,8 +21,14 @@ type mutant struct {
 // An edit replaces text that occurs once.
 type edit struct{ file, old, new string }
 
-// A test is what must fail. It is comparable: tests that are equal share a trial run.
-type test struct{ flags, pkg, run string }
+// A test is what must fail.
+type test struct {
+	suite
+	run string
+}
+
+// A suite is a package as tests run it.
+type suite struct{ flags, pkg string }
 
 // parse reads a table. Its errors begin with the line's number.
 func parse(r io.Reader) ([]mutant, error) {
@@ -81,7 +87,7 @@ func parse(r io.Reader) ([]mutant, error) {
 				return nil, fmt.Errorf("%d: want: test [flags] package regexp", n)
 			}
 			k := len(fields) - 2
-			m.test = test{flags: strings.Join(fields[:k], " "), pkg: fields[k], run: fields[k+1]}
+			m.test = test{suite{strings.Join(fields[:k], " "), fields[k]}, fields[k+1]}
 		default:
 			return nil, fmt.Errorf("%d: want mutant, why, file, -, + or test, have %q", n, word)
 		}

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"io"
+	"strings"
 	"testing"
 	"time"
 )
@@ -90,6 +91,53 @@ func TestSubscribeLoseAndCut(t *testing.T) {
 		cut.Wait(1)
 		c.wantEnd(io.EOF)
 		s.WaitClients(0)
+	}
+}
+
+// The proxy's own answer to the next request comes after the last confirmation.
+func TestConfirmations(t *testing.T) {
+	t.Parallel()
+	_, p := proxied(t)
+	p.On(Name("ECHO"), ReplyError("ERR own"), Always)
+	for _, version := range []string{"2", "3"} {
+		c := helloed(t, p, version)
+		for _, request := range []string{"SUBSCRIBE a b", "UNSUBSCRIBE", "PSUBSCRIBE a b", "PUNSUBSCRIBE b a"} {
+			c.send(request, "ECHO x")
+			for range 2 {
+				m, err := c.in.next()
+				if want := strings.ToLower(strings.Fields(request)[0]); err != nil || word(m, 0) != want {
+					t.Errorf("%s: %v, %v", request, m.value, err)
+				}
+			}
+			c.want("ERR own")
+		}
+	}
+}
+
+// Messages that come after a request was sent, and before its answer, are told
+// from the answer.
+func TestMessagesBeforeAnswer(t *testing.T) {
+	t.Parallel()
+	for _, version := range []string{"2", "3"} {
+		s, p := proxied(t)
+		c := helloed(t, p, version)
+		c.do("SUBSCRIBE ch", "[subscribe ch 1]")
+		c.do("PSUBSCRIBE c*", "[psubscribe c* 2]")
+		c.do("SSUBSCRIBE s", "[ssubscribe s 1]")
+		ping := make(chan struct{})
+		first := p.OnPush(nil, HoldReplyUntil(ping), 1)
+		s.Must("PUBLISH", "ch", "m")
+		first.Wait(1)
+		s.Must("SPUBLISH", "s", "m")
+		cut := p.On(Name("PING"), CutReply(), 1)
+		c.send("PING")
+		for p.TotalCommands("PING") == 0 {
+			<-time.After(time.Millisecond)
+		}
+		close(ping)
+		c.want("[message ch m]", "[pmessage c* ch m]", "[smessage s m]")
+		c.wantEnd(io.EOF)
+		cut.Wait(1)
 	}
 }
 

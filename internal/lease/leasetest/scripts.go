@@ -201,7 +201,7 @@ func (m *Memory) extendScript(g lease.Grant, e lease.Extension) (lease.Extended,
 		}
 		r.fn.fence, v.fence = e.RaiseTo, e.RaiseTo
 	}
-	if r.fn.kind == "" && r.fn.fence == 0 {
+	if r.fn.dies == 0 { // the key was lost
 		r.fn.fence, r.fn.kind = v.fence, kind(g.Slots)
 	}
 	r.fn.keep(now)

@@ -107,9 +107,10 @@ func wantKind(t testing.TB, what string, err error, kind string) {
 	}
 }
 
-// everyOp calls all four methods with a lease that is held, and returns their errors.
+// everyOp calls all four methods, Extend with a lease that is held and Acquire for a lock
+// that is free, and returns their errors.
 func everyOp(ctx context.Context, s *Store, g lease.Grant) map[string]error {
-	_, acquire := s.Acquire(ctx, request(g.Lock))
+	_, acquire := s.Acquire(ctx, request(g.Lock+"-free"))
 	_, extend := s.Extend(ctx, g, lease.Extension{TTL: long})
 	_, inspect := s.Inspect(ctx, g.Lock)
 	_, release := s.Release(ctx, request(g.Lock).Claim)

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -61,6 +62,14 @@ type Options struct {
 	Log      *slog.Logger // nil: discard
 }
 
+// quiet keeps go-redis from writing to stderr by itself: what it would say comes back as
+// an error too.
+var quiet = sync.OnceFunc(func() { redis.SetLogger(silence{}) })
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
 var errCredentials = errors.New("password file")
 
 // client translates o for go-redis. Time-outs and retries are ours alone: go-redis
@@ -101,6 +110,7 @@ func (o *Options) client() (*redis.Options, error) {
 		}
 		r.TLSConfig = t
 	}
+	quiet()
 	r.ContextTimeoutEnabled = true
 	r.MaxRetries = -1
 	r.DialerRetries = 1

@@ -200,6 +200,7 @@ func (m *Memory) extendScript(g lease.Grant, e lease.Extension) (lease.Extended,
 			return lease.Extended{}, fmt.Errorf("%w: stored is %d", lease.ErrFence, stored)
 		}
 		r.fn.fence, v.fence = e.RaiseTo, e.RaiseTo
+		r.fn.keep(now)
 	}
 	if r.fn.dies == 0 { // the key was lost
 		r.fn.fence, r.fn.kind = v.fence, kind(g.Slots)

@@ -34,7 +34,7 @@ func TestB37_ErrorsAreNoVerdicts(t *testing.T) {
 		"CLUSTERDOWN The cluster is down":                                                      KindCluster,
 		"CROSSSLOT Keys in request don't hash to the same slot":                                KindCluster,
 		"TRYAGAIN Multiple keys request during rehashing of slot":                              KindCluster,
-		"BUSY Redis is busy running a script. You can only call SCRIPT KILL":                   KindOther,
+		"BUSY Redis is busy running a script. You can only call SCRIPT KILL":                   KindBusy,
 		"ERR max number of clients reached":                                                    KindOther,
 		"ERR something new":                                                                    KindOther,
 		// As before 7.0 said it, from within a script.

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -128,7 +129,9 @@ func roleServe(ctx context.Context, _ []string, stdout io.Writer) error {
 	go func() { served <- srv.Serve(l) }() // received below
 	rig.UntilOrphaned(ctx)
 	srv.Close()
-	<-served
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
 	return nil
 }
 

@@ -35,7 +35,7 @@ type sidecar struct {
 func elect(ctx context.Context, p program) int {
 	log := p.logger()
 	for _, w := range p.warnings {
-		log.Warn(w)
+		log.Warn("configuration", "warning", w)
 	}
 	store, err := p.openStore(log)
 	if err != nil {

@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -103,7 +102,7 @@ func load(b *testing.B, addr string) {
 					got += more
 				}
 				if err != nil || !bytes.HasPrefix(answer, []byte("HTTP/1.1 200")) {
-					b.Error(fmt.Sprintf("%v: %q", err, answer[:got]))
+					b.Errorf("%v: %q", err, answer[:got])
 					return
 				}
 				took[i][j] = time.Since(start)

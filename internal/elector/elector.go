@@ -151,8 +151,8 @@ func (e *Elector) publish(s State, attrs ...any) {
 		return
 	}
 	e.stats.transition(s.Reason)
-	e.log.Info(string(s.Phase), append([]any{
-		"reason", string(s.Reason), "holder", s.Holder, "fence", s.Fence, "version", s.Version,
+	e.log.Info("transition", append([]any{
+		"phase", string(s.Phase), "reason", string(s.Reason), "holder", s.Holder, "fence", s.Fence, "version", s.Version,
 		"waiting", s.Waiting,
 	}, attrs...)...)
 }

@@ -156,7 +156,7 @@ func TestLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	go io.WriteString(conn, req) //nolint:errcheck // the server need not read it to its end
+	go io.WriteString(conn, req) // the server need not read it to its end
 	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, " 431 ") {
 		t.Errorf("%q, %v; want 431", line, err)
 	}

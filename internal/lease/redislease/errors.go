@@ -92,7 +92,7 @@ func failed(op string, err error) error {
 	kind := kindOf(err)
 	var reply redis.Error
 	if kind == KindOther && errors.As(err, &reply) && strings.Contains(reply.Error(), "INVALID ") {
-		return fmt.Errorf("%w: %v", lease.ErrInvalid, err)
+		return fmt.Errorf("%w: %w", lease.ErrInvalid, err)
 	}
 	return &Error{Op: op, Kind: kind, Err: err}
 }

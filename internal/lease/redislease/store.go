@@ -70,10 +70,14 @@ func Open(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close ends the connections and waits for the inbox's reader.
+// Close ends the connections and waits for the inbox's reader. It may be called again.
 func (s *Store) Close() error {
 	s.inbox.close()
-	return errors.Join(s.calls.Close(), s.renewals.Close())
+	err := errors.Join(s.calls.Close(), s.renewals.Close())
+	if errors.Is(err, redis.ErrClosed) {
+		return nil
+	}
+	return err
 }
 
 // Acquire implements [lease.Store].
@@ -221,7 +225,7 @@ func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
 		Slots int    `redis:"n"`
 	}
 	if err := known.Scan(&meta); err != nil {
-		return info, fmt.Errorf("%w: %v", errReply, err)
+		return info, fmt.Errorf("%w: %w", errReply, err)
 	}
 	info.Fence = meta.Fence
 	if meta.Kind == slotted {

@@ -2,20 +2,17 @@ package main
 
 import (
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
+	"github.com/alicebob/miniredis/v2/server"
 )
-
-// tick is how often the embedded server's clock moves.
-const tick = time.Millisecond
 
 // startRedis starts a Redis-compatible server in this process.
 //
-// Its clock is driven from here, because left to itself it would go on in the middle of
-// a script, which Redis's doesn't: a key could expire between two commands of one script.
-// Moving it takes the server's lock, which a script holds.
+// Its clock is driven from here: it moves before each command that a client sends, but
+// not before those of a script. Left to itself it would go on in the middle of a script,
+// which Redis's doesn't, and a key could expire between two commands of one script.
 func startRedis() (url string, stop func(), err error) {
 	m := miniredis.NewMiniRedis()
 	m.SetTime(time.Now())
@@ -23,23 +20,12 @@ func startRedis() (url string, stop func(), err error) {
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {
 		return "", nil, fmt.Errorf("start the embedded Redis: %w", err)
 	}
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		ticker := time.NewTicker(tick)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-done:
-				return
-			case <-ticker.C:
-				m.SetTime(time.Now())
-			}
+	m.Server().SetPreHook(func(*server.Peer, string, ...string) bool {
+		if m.TryLock() { // else a script runs, perhaps the one that sends this command
+			m.Unlock()
+			m.SetTime(time.Now())
 		}
+		return false // go on with the command
 	})
-	return "redis://" + m.Addr(), func() {
-		close(done)
-		wg.Wait()
-		m.Close()
-	}, nil
+	return "redis://" + m.Addr(), m.Close, nil
 }

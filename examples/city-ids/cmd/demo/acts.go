@@ -51,13 +51,13 @@ func (d *demo) next(ctx context.Context, fence int64) (led sighting, err error) 
 
 // kill crashes the leader's pod.
 func (d *demo) kill(ctx context.Context) error {
-	r, s, err := d.leader(ctx)
+	r, _, err := d.leader(ctx)
 	if err != nil {
 		return err
 	}
 	at := time.Now()
 	r.end()
-	s, _ = d.history.latest(r.name) // it may have renewed meanwhile
+	s, _ := d.history.latest(r.name) // it may have renewed meanwhile
 	rest := d.left(s, at)
 	d.history.acted(act{Kind: kill, Pod: r.name, Fence: s.Fence, At: at, Rest: rest})
 	d.timeline.say(r.name, "is killed with -9, worker and sidecar; %s are left of its lease", seconds(rest))

@@ -74,7 +74,8 @@ func fakeSidecar() {
 		f.resign()
 		w.WriteHeader(http.StatusAccepted)
 	})
-	go func() { panic(http.ListenAndServe(*address, mux)) }()
+	server := &http.Server{Addr: *address, Handler: mux, ReadHeaderTimeout: time.Second}
+	go func() { panic(server.ListenAndServe()) }()
 
 	for ctx.Err() == nil {
 		f.step()

@@ -32,7 +32,8 @@ func spawn(name, logs, path string, args, env []string, heard func([]byte), ende
 	if err != nil {
 		return nil, err
 	}
-	p := &process{name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p := &process{name: name, done: make(chan struct{})}
+	p.cmd = exec.Command(path, args...) //nolint:noctx // end kills its whole group
 	p.cmd.Env = append(environment(), env...)
 	p.cmd.SysProcAttr = attributes()
 	p.cmd.Stdout, p.cmd.Stderr = file, file

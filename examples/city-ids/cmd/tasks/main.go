@@ -65,7 +65,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	err = server.Shutdown(drain)
-	<-served
-	return err
+	if err := server.Shutdown(drain); err != nil {
+		return err
+	}
+	if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }

@@ -78,7 +78,7 @@ func (w *worker) term(ctx context.Context, fence int64) (refused bool) {
 // store can, by the fence. The write is finished even if ctx is done.
 func (w *worker) handOut(ctx context.Context, id, fence int64) error {
 	w.log.Debug("writing", "city_id", id, "fence", fence)
-	time.Sleep(w.delay)
+	time.Sleep(w.delay) //nolint:forbidigo // not to be interrupted
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
 	return w.tasks.Add(ctx, tasks.Task{CityID: id, Fence: fence, Worker: w.name})

@@ -114,6 +114,9 @@ func TestB41GivingUpLeavesNothing(t *testing.T) {
 		bubble(t, func(t *testing.T, server *leasetest.Memory) {
 			r := newRig(t, server, 1)
 			r.link.SetFates(func(c leasetest.Call) leasetest.Fate {
+				if c.Op != "acquire" {
+					return leasetest.Fate{}
+				}
 				return leasetest.Fate{Delay: delay, ReplyDelay: delay}
 			})
 			c, cancel := context.WithTimeout(t.Context(), delay+delay/2)
@@ -213,6 +216,31 @@ func TestALostMessageCostsOneClaim(t *testing.T) {
 		}
 		next.Release(t.Context())
 		<-got
+	})
+}
+
+// A first in line that does not take a lease which has run out, though it seems to
+// listen, costs one claim: the second takes it over its head.
+func TestADeafFirstInLineCostsOneClaim(t *testing.T) {
+	bubble(t, func(t *testing.T, server *leasetest.Memory) {
+		a, b, c := newRig(t, server, 1), newRig(t, server, 1), newRig(t, server, 1)
+		a.acquire(time.Second)
+		ctx, cancel := context.WithCancel(t.Context())
+		var deaf sync.WaitGroup
+		defer deaf.Wait()
+		defer cancel()
+		deaf.Go(func() { b.Acquire(ctx, request("b")) })
+		synctest.Wait()
+		got := make(chan *lease.Term)
+		go func() { got <- c.acquire(time.Minute) }()
+		synctest.Wait()
+		a.link.SetDown(true)
+		b.link.SetDown(true)
+		dies, from := left(server), time.Now()
+		<-got
+		if late := time.Since(from) - dies; late > leasetest.DefaultClaim+5*time.Millisecond {
+			t.Errorf("took over %v after the lease's end, want one claim", late)
+		}
 	})
 }
 

@@ -15,6 +15,8 @@ const (
 	slack = 2 * time.Millisecond
 	// minClearance is what must lie between the end of belief and the lease's.
 	minClearance = 10 * time.Millisecond
+	// longest is how long a store remembers what it knows of a lock: its fence above all.
+	longest = 30 * 24 * time.Hour
 )
 
 // Timing holds the three durations of a lease, with client-go's names and
@@ -52,6 +54,9 @@ func (t Timing) Validate() error {
 	} {
 		if f.d < time.Millisecond {
 			errs = append(errs, fmt.Errorf("%s must be at least 1ms, is %v", f.name, f.d))
+		}
+		if f.d > longest {
+			return errors.Join(append(errs, fmt.Errorf("%s must be at most %v, is %v", f.name, longest, f.d))...)
 		}
 	}
 	if floor := t.RenewDeadline + t.RenewDeadline/50 + minClearance; floor > t.LeaseDuration {

@@ -23,6 +23,7 @@ func TestTimingValidate(t *testing.T) {
 			[]string{"renew-deadline × 1.02 + 10ms must be ≤ lease-duration: 10s × 1.02 + 10ms = 10.21s > 10.209s"}},
 		{15 * s, 10 * s, 5*s + 1, []string{"retry-period × 2 must be ≤ renew-deadline: 5.000000001s × 2 > 10s"}},
 		{0, 0, 0, []string{"lease-duration must be", "renew-deadline must be", "retry-period must be", "10ms"}},
+		{1<<63 - 1, 1<<63 - 1, 2 * s, []string{"lease-duration must be at most 720h0m0s"}},
 		{-s, 10 * s, 2 * s, []string{"lease-duration must be at least 1ms, is -1s", "≤ lease-duration"}},
 	} {
 		err := lease.Timing{LeaseDuration: c.lease, RenewDeadline: c.deadline, RetryPeriod: c.retry}.Validate()

@@ -10,8 +10,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 FUZZTIME ?= 20s
 TESTFLAGS ?=
 
-# Every Go module but tools/, whose code is not ours. (Fixtures lie deeper.)
-MODULES := $(filter-out ./tools,$(patsubst %/go.mod,%,$(wildcard ./go.mod ./*/go.mod ./*/*/go.mod)))
+# Every Go module but tools/, whose code is not ours, and e2e/node, which is Kubernetes.
+MODULES := $(filter-out ./tools ./e2e/node,$(patsubst %/go.mod,%,$(wildcard ./go.mod ./*/go.mod ./*/*/go.mod)))
 TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 
 # The platform is named so that the list is the same wherever it is made.

@@ -126,11 +126,14 @@ func (c *crowd) handover(ctx context.Context) (time.Duration, error) {
 	return c.holder.at.Sub(start), nil
 }
 
+// rest is how long a holder holds.
+func rest() time.Duration { return 10*time.Millisecond + rand.N(20*time.Millisecond) }
+
 // handovers makes n of them, each after a short random rest.
 func (c *crowd) handovers(ctx context.Context, n int) (rig.Samples, error) {
 	var s rig.Samples
 	for range n {
-		if err := rig.Sleep(ctx, 10*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
+		if err := rig.Sleep(ctx, rest()); err != nil {
 			return nil, err
 		}
 		took, err := c.handover(ctx)

@@ -56,11 +56,38 @@ func (b *bench) handover(ctx context.Context) ([]*rig.Table, error) {
 				rig.Times(float64(p50), float64(ours)))
 		}
 	}
+	trips, err := b.roundTrips(ctx)
+	if err != nil {
+		return nil, err
+	}
+	t.Add("-", "one PING", rig.Ms(median(trips)), rig.Ms(p99(trips)), rig.Ms(trips.Max()), "")
 	t.Note("Median over %d runs of %d hand-overs each; max is over all runs. The holder rests 10 to 30 ms. "+
 		"redislock polls each 100 ms as in its README, redsync each 50 to 250 ms, which is its default; rueidislock is told "+
-		"of each release, with a limit of 1 s for one try instead of 20 ms.",
+		"of each release, with a limit of 1 s for one try instead of 20 ms. One PING, after the same rest, shows what this "+
+		"machine needs for a round trip between processes that sleep; a hand-over is two of them and a message.",
 		b.runs, b.handoverCount())
 	return []*rig.Table{t}, nil
+}
+
+// roundTrips measures a request that does nothing, after as long a rest as a holder takes.
+func (b *bench) roundTrips(ctx context.Context) (rig.Samples, error) {
+	srv, err := rig.StartRedis(ctx, b.server)
+	if err != nil {
+		return nil, err
+	}
+	defer srv.Close()
+	var samples rig.Samples
+	for range b.handoverCount() {
+		if err := rig.Sleep(ctx, rest()); err != nil {
+			return nil, err
+		}
+		began := time.Now()
+		if err := srv.Admin.Ping(ctx).Err(); err != nil {
+			return nil, err
+		}
+		samples = append(samples, time.Since(began))
+	}
+	return samples, nil
 }
 
 func (b *bench) handoverCount() int { return pick(b, 200, 50) }

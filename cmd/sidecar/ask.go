@@ -9,9 +9,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/soloist-dev/soloist/internal/config"
 )
+
+// askAgain is how long wait pauses between two tries.
+const askAgain = 10 * time.Millisecond
 
 // leader asks the sidecar of this pod whether it leads now.
 func leader(ctx context.Context, p program) int {
@@ -42,6 +46,38 @@ func resign(ctx context.Context, p program) int {
 		body["fence"] = p.Request.Fence
 	}
 	code, answer, err := p.ask(ctx, http.MethodPost, "/resign", body)
+	switch {
+	case err != nil:
+		return p.fail(err)
+	case code != http.StatusAccepted:
+		return p.fail(refusal(code, answer))
+	}
+	return config.ExitOK
+}
+
+// wait asks the sidecar of this pod until it answers.
+func wait(ctx context.Context, p program) int {
+	ctx, cancel := context.WithTimeout(ctx, p.Request.Timeout)
+	defer cancel()
+	for {
+		code, _, err := p.ask(ctx, http.MethodGet, "/status", nil)
+		if err == nil && code == http.StatusOK {
+			return config.ExitOK
+		}
+		select {
+		case <-time.After(askAgain):
+		case <-ctx.Done():
+			if err == nil {
+				err = fmt.Errorf("the sidecar at %s answered %d", p.HTTP.Address, code)
+			}
+			return p.fail(err)
+		}
+	}
+}
+
+// drain tells the sidecar of this pod that the pod is about to end.
+func drain(ctx context.Context, p program) int {
+	code, answer, err := p.ask(ctx, http.MethodPost, "/drain", nil)
 	switch {
 	case err != nil:
 		return p.fail(err)

@@ -13,8 +13,10 @@ import (
 	"github.com/soloist-dev/soloist/internal/config"
 	"github.com/soloist-dev/soloist/internal/elector"
 	"github.com/soloist-dev/soloist/internal/health"
+	"github.com/soloist-dev/soloist/internal/kube"
 	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/soloist-dev/soloist/internal/metrics"
+	"github.com/soloist-dev/soloist/internal/podmeta"
 )
 
 // lastWords is how long streams have to carry the end of a term before --on-lost=exit.
@@ -29,6 +31,7 @@ type sidecar struct {
 	app      *api.Server
 	appAddrs []net.Listener
 	electors []*elector.Elector
+	marks    *podmeta.Actor      // nil: the pod is not marked
 	lost     chan elector.Reason // a mailbox of one; for --on-lost=exit
 }
 
@@ -87,6 +90,12 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 		s.electors = append(s.electors, el)
 	}
 	registry.Elections(nil, elections[metrics.Election](s.electors)...)
+	if s.marks, err = p.podMarks(s.electors, log); err != nil {
+		return nil, err
+	}
+	if s.marks != nil {
+		registry.Pod(s.marks, kube.Kinds())
+	}
 	s.app = api.New(api.Config{
 		Elections: elections[api.Election](s.electors), Version: version, Heartbeat: p.heartbeat(s.gate), Log: log,
 	})
@@ -139,9 +148,13 @@ func (s *sidecar) run(ctx context.Context) int {
 	for _, e := range s.electors {
 		elections.Go(func() { e.Run(stop) })
 	}
-	gate, closeGate := context.WithCancel(context.WithoutCancel(ctx))
-	defer closeGate()
-	serving.Go(func() { s.gate.Run(gate) }) // until the elections have ended
+	outlasting, closeRest := context.WithCancel(context.WithoutCancel(ctx))
+	defer closeRest()
+	serving.Go(func() { s.gate.Run(outlasting) }) // until the elections have ended
+	var marking sync.WaitGroup
+	if s.marks != nil {
+		marking.Go(func() { s.marks.Run(outlasting) }) // says the last words, too
+	}
 
 	code := config.ExitOK
 	select {
@@ -155,12 +168,15 @@ func (s *sidecar) run(ctx context.Context) int {
 		// The elections are not stopped: that would release what they hold.
 		words, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer done()
+		closeRest()
 		_ = s.app.Shutdown(words) // of what is cut off, nothing can be told
+		marking.Wait()
 		return config.ExitLost
 	}
 	cancel()
 	elections.Wait()
-	closeGate()
+	closeRest()
+	marking.Wait()
 	s.shutdown(context.WithoutCancel(ctx))
 	serving.Wait()
 	return code

@@ -25,6 +25,9 @@ var verbs = map[string]func(context.Context, program) int{
 	config.Leader:  leader,
 	config.Status:  status,
 	config.Resign:  resign,
+	config.Wait:    wait,
+	config.Drain:   drain,
+	config.Check:   checkInjection,
 	config.Version: printVersion,
 }
 

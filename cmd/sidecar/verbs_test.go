@@ -62,6 +62,24 @@ func TestVerbs(t *testing.T) {
 		t.Errorf("after resign: %+v", second)
 	}
 
+	for _, p := range []*process{leader, standby} {
+		if code, _, errs := verb(t, "wait", "--http-address="+p.addr); code != 0 {
+			t.Errorf("wait for %s: %d %s", p.name, code, errs)
+		}
+		if code, _, errs := verb(t, "drain", "--http-address="+p.addr); code != 0 {
+			t.Errorf("drain %s: %d %s", p.name, code, errs)
+		}
+	}
+	leader.await("ending") // the one that resigned
+	if code, out, _ := verb(t, "leader", "--http-address="+standby.addr); code != 0 || !strings.Contains(out, `"draining":true`) {
+		t.Errorf("the leader after drain: %d %s", code, out)
+	}
+	for _, v := range []string{"wait", "drain"} {
+		if code, _, errs := verb(t, v, "--http-address=127.0.0.1:1", "--timeout=50ms"); code != 1 || !strings.Contains(errs, "no answer from the sidecar") {
+			t.Errorf("%s of nobody: %d %s", v, code, errs)
+		}
+	}
+
 	if code, out, _ := verb(t, "version"); code != 0 || !strings.HasPrefix(out, "sidecar ") {
 		t.Errorf("version: %d %s", code, out)
 	}

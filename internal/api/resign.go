@@ -68,6 +68,16 @@ func (s *Server) resign(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// drain says to every election that the pod is about to end: whoever leads goes on, and
+// nobody here campaigns any more. There is no way back.
+func (s *Server) drain(w http.ResponseWriter, _ *http.Request) {
+	for _, e := range s.cfg.Elections {
+		e.Drain()
+	}
+	w.Header()["Cache-Control"] = noStore
+	w.WriteHeader(http.StatusAccepted)
+}
+
 // heartbeat takes in a sign of life of the app. What the body says is of no interest.
 func (s *Server) heartbeat(w http.ResponseWriter, _ *http.Request) {
 	if s.cfg.Heartbeat == nil {

@@ -129,6 +129,22 @@ func TestResignOfElector(t *testing.T) {
 	})
 }
 
+func TestDrain(t *testing.T) {
+	e := idleElector(t, "jobs", "pod-a")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); e.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	want(t, ask(t, New(Config{Elections: []Election{e}}), "POST", "/drain", ""), 202, "")
+	sub := e.Subscribe()
+	defer sub.Close()
+	for s := range sub.C {
+		if s.Draining || s.Reason == elector.Ending {
+			return
+		}
+	}
+}
+
 func TestHeartbeat(t *testing.T) {
 	var beats int
 	s := New(Config{Heartbeat: func() { beats++ }})

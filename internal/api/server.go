@@ -35,6 +35,8 @@ type Election interface {
 	Subscribe() *elector.Subscription
 	// Resign ends the term; it fails with elector.ErrNotLeading where there is none.
 	Resign(ctx context.Context, r elector.Resignation) error
+	// Drain says that the pod is about to end. It does not block.
+	Drain()
 	Vitals
 }
 
@@ -102,6 +104,7 @@ func (s *Server) route() {
 	s.mux.HandleFunc("GET /events", s.events)
 	s.mux.HandleFunc("GET /status", s.status)
 	s.mux.HandleFunc("POST /resign", s.resign)
+	s.mux.HandleFunc("POST /drain", s.drain)
 	s.mux.HandleFunc("POST /heartbeat", s.heartbeat)
 
 	s.mux.HandleFunc("GET /{$}", s.name)

@@ -29,6 +29,7 @@ type Config struct {
 	HTTP      HTTP
 	Probe     Probe
 	App       App
+	Pod       Pod
 	Log       Log
 	Request   Request
 	Output    string // --output of status: table or json; of version: text or json
@@ -46,8 +47,9 @@ type Election struct {
 // together tell a restarted sidecar its own predecessor.
 type Identity struct {
 	Name      string // --name; default POD_NAME, else the hostname
-	Namespace string // POD_NAMESPACE; "": the pod can't be annotated
-	PodUID    string // POD_UID; "": a predecessor's lease is waited for, never taken back
+	Pod       string // POD_NAME; "": the pod can't be annotated
+	Namespace string // POD_NAMESPACE; "": the same
+	PodUID    string // POD_UID; "": the same, and a predecessor's lease is waited for, never taken back
 	Node      string // NODE_NAME; for people
 }
 
@@ -110,6 +112,22 @@ type App struct {
 	OnLost       OnLost // default LostNone
 }
 
+// Annotate says whether the pod shows what its elections say.
+type Annotate string
+
+const (
+	AnnotateAuto Annotate = "auto" // where there is an API server and the pod is known
+	AnnotateOff  Annotate = "off"
+)
+
+// Pod says what to show on the pod.
+type Pod struct {
+	Annotate Annotate // default AnnotateAuto
+	// ReadinessGate: keep the pod's condition soloist.dev/leader, which its readiness gate
+	// names.
+	ReadinessGate bool
+}
+
 // LogFormat is how log lines look.
 type LogFormat string
 
@@ -131,9 +149,9 @@ func (l Log) Slog() slog.Level {
 	return level
 }
 
-// Request is what leader, status and resign ask.
+// Request is what the verbs ask that ask.
 type Request struct {
-	Timeout time.Duration // for the whole verb; default 1s for leader, else 5s
+	Timeout time.Duration // for the whole verb; default 1s for leader, 30s for wait, 1m for check-injection, else 5s
 	// Done says that the app has finished: hand over now, not when the last validity
 	// handed out has run out.
 	Done bool
@@ -162,12 +180,17 @@ func Default(verb string) *Config {
 			HealthFailures: 3,
 			OnLost:         LostNone,
 		},
+		Pod:     Pod{Annotate: AnnotateAuto},
 		Log:     Log{Level: "info", Format: LogJSON},
 		Request: Request{Timeout: 5 * time.Second},
 	}
 	switch verb {
 	case Leader:
 		c.Request.Timeout = time.Second // a probe's own default
+	case Wait:
+		c.Request.Timeout = 30 * time.Second
+	case Check:
+		c.Request.Timeout = time.Minute
 	case Status:
 		c.Output = "table"
 	case Version:

@@ -127,3 +127,10 @@ func distance(a, b string, limit int) int {
 	}
 	return row[len(b)]
 }
+
+// FlagNames lists the flags of a verb.
+func FlagNames(verb string) []string {
+	var names []string
+	flagsOf(verb).VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return names
+}

@@ -41,6 +41,7 @@ func declare(fs *pflag.FlagSet, c *Config, r *raw, bad func(error)) {
 		d.trust(&c.Store)
 		d.running(c)
 		d.app(&c.App)
+		d.pod(&c.Pod)
 		d.log(&c.Log)
 	case Leader:
 		d.ask(c, r)
@@ -58,6 +59,13 @@ func declare(fs *pflag.FlagSet, c *Config, r *raw, bad func(error)) {
 			"How long this pod then stays out of the race. The default lasts at most a lease duration.")
 		d.add("fence", "N", "any", fenceValue(&c.Request.Fence),
 			"End only the term with this fence, so that a late retry ends no later one.")
+	case Wait, Drain:
+		d.group = "Request"
+		d.address(c, "Where the sidecar listens for the app.")
+		d.timeout(c)
+	case Check:
+		d.group = "Request"
+		d.timeout(c)
 	case Version:
 		d.group = "Output"
 		d.output(c, "text|json")
@@ -172,6 +180,15 @@ func (d *declarer) app(a *App) {
 	d.add("on-lost", "none|exit", "", textValue(&a.OnLost),
 		"After a term that was lost: compete again, or exit with 42, so that the pod's containers restart. exit "+
 			"needs lease-duration - renew-deadline of 4s or more.")
+}
+
+func (d *declarer) pod(p *Pod) {
+	d.group = "Pod"
+	d.add("annotate", "auto|off", "", textValue(&p.Annotate),
+		"Show who leads on this pod: the label soloist.dev/role, annotations, and Events. auto does so in a cluster, if "+
+			"the pod is known; it needs leave to patch pods and create events. Nobody's lead depends on it.")
+	d.add("readiness-gate", "", "false", boolValue(&p.ReadinessGate),
+		"Keep the pod's condition soloist.dev/leader for a readiness gate. It needs leave to patch pods/status.")
 }
 
 func (d *declarer) log(l *Log) {

@@ -23,7 +23,7 @@ func overview() string {
 	b.WriteString("One replica plays. Soloist is a sidecar for leader election and job locks on Redis.\n\n" +
 		"Usage:\n  sidecar [VERB] [FLAG]...\n\nVerbs:\n")
 	for _, v := range verbs {
-		fmt.Fprintf(&b, "  %-9s %s\n", v.name, v.summary)
+		fmt.Fprintf(&b, "  %-15s %s\n", v.name, v.summary)
 	}
 	b.WriteString("\n")
 	fill(&b, "", "sidecar VERB --help lists the flags of a verb, their variables and their defaults. A flag wins over "+
@@ -91,8 +91,8 @@ func writeEnvironment(b *strings.Builder, verb string) {
 	switch verb {
 	case Elect:
 		lines = append(lines, []struct{ name, text string }{
-			{"POD_NAME, POD_NAMESPACE", "This pod, from the downward API. Without both it is not annotated."},
-			{"POD_UID", "Lets a restarted sidecar take back its predecessor's lease at once."},
+			{"POD_NAME, POD_NAMESPACE", "This pod, from the downward API. It is annotated if all three are known."},
+			{"POD_UID", "Also lets a restarted sidecar take back its predecessor's lease at once."},
 			{"NODE_NAME", "Where the pod runs, for people."},
 		}...)
 	case Status:

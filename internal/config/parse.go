@@ -149,8 +149,9 @@ func (r *reader) fill(env map[string]string) {
 			host, _ := os.Hostname() // if it fails, Validate says that there is no name
 			c.Identity.Name = cmp.Or(env["POD_NAME"], host)
 		}
-		c.Identity.Namespace = env["POD_NAMESPACE"]
-		c.Identity.PodUID = env["POD_UID"]
-		c.Identity.Node = env["NODE_NAME"]
 	}
+	c.Identity.Pod = env["POD_NAME"]
+	c.Identity.Namespace = env["POD_NAMESPACE"]
+	c.Identity.PodUID = env["POD_UID"]
+	c.Identity.Node = env["NODE_NAME"]
 }

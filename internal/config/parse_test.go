@@ -32,7 +32,7 @@ func TestDefaults(t *testing.T) {
 	want := &Config{
 		Verb:      Elect,
 		Elections: []Election{{Lock: "city-ids"}},
-		Identity:  Identity{Name: "pod-a"},
+		Identity:  Identity{Name: "pod-a", Pod: "pod-a"},
 		Timing:    lease.Timing{LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second},
 		Store: Store{
 			URLs: []StoreURL{NewStoreURL("redis://r")}, KeyPrefix: "soloist", Check: CheckStrict, DelayedRestart: DelayAuto,
@@ -42,6 +42,7 @@ func TestDefaults(t *testing.T) {
 		App: App{
 			HealthPeriod: 2 * time.Second, HealthTimeout: time.Second, HealthFailures: 3, OnLost: LostNone,
 		},
+		Pod:     Pod{Annotate: AnnotateAuto},
 		Log:     Log{Level: "info", Format: LogJSON},
 		Request: Request{Timeout: 5 * time.Second},
 	}
@@ -82,6 +83,8 @@ var everyFlag = []struct {
 	{Elect, "require-heartbeat", "1s", func(c *Config) any { return c.App.Heartbeat }, time.Second},
 	{Elect, "drain-timeout", "30s", func(c *Config) any { return c.App.DrainTimeout }, 30 * time.Second},
 	{Elect, "on-lost", "exit", func(c *Config) any { return c.App.OnLost }, LostExit},
+	{Elect, "annotate", "off", func(c *Config) any { return c.Pod.Annotate }, AnnotateOff},
+	{Elect, "readiness-gate", "true", func(c *Config) any { return c.Pod.ReadinessGate }, true},
 	{Elect, "log-level", "debug", func(c *Config) any { return c.Log.Level }, "debug"},
 	{Elect, "log-format", "text", func(c *Config) any { return c.Log.Format }, LogText},
 	{Leader, "lock", "b=3", func(c *Config) any { return c.Elections[0].Lock }, "b"},
@@ -164,7 +167,7 @@ func TestIdentity(t *testing.T) {
 		"SOLOIST_STORE=redis://r", "SOLOIST_LOCK=a",
 		"POD_NAME=pod-a", "POD_NAMESPACE=ns", "POD_UID=u-1", "NODE_NAME=node", "POD_NAME=second",
 	}
-	want := Identity{Name: "pod-a", Namespace: "ns", PodUID: "u-1", Node: "node"}
+	want := Identity{Name: "pod-a", Pod: "pod-a", Namespace: "ns", PodUID: "u-1", Node: "node"}
 	if got := mustParse(t, Elect, nil, env).Identity; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -209,7 +212,7 @@ func TestVerb(t *testing.T) {
 	}
 	for _, args := range []string{"elekt", "help elekt"} {
 		_, _, err := Verb(strings.Fields(args))
-		if want := `unknown verb "elekt": must be elect, leader, status, resign or version`; err == nil || err.Error() != want {
+		if want := `unknown verb "elekt": must be elect, leader, status, resign, wait, drain, check-injection or version`; err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}

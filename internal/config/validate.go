@@ -69,14 +69,17 @@ func (c *Config) Validate() error {
 		oneOfThese(&p, "readiness", c.Probe.Readiness, ReadyStore, ReadyLeader)
 		c.App.validate(&p)
 		c.validateOnLost(&p)
+		c.validatePod(&p)
 		oneOfThese(&p, "log-level", c.Log.Level, "debug", "info", "warn", "error")
 		oneOfThese(&p, "log-format", c.Log.Format, LogJSON, LogText)
-	case Leader, Resign:
+	case Leader, Resign, Wait, Drain:
 		c.HTTP.validate(&p, 1)
 		c.Request.validate(&p)
 	case Status:
 		c.Store.validate(&p)
 		oneOfThese(&p, "output", c.Output, "table", "json")
+		c.Request.validate(&p)
+	case Check:
 		c.Request.validate(&p)
 	case Version:
 		oneOfThese(&p, "output", c.Output, "text", "json")
@@ -117,7 +120,7 @@ func (i Identity) validate(p *problems) {
 			"must be 1 to %d bytes without white space, and not -, is %q", maxName, n)
 	}
 	for _, v := range []struct{ env, value string }{
-		{"POD_NAMESPACE", i.Namespace}, {"POD_UID", i.PodUID}, {"NODE_NAME", i.Node},
+		{"POD_NAME", i.Pod}, {"POD_NAMESPACE", i.Namespace}, {"POD_UID", i.PodUID}, {"NODE_NAME", i.Node},
 	} {
 		if v.value == "-" || len(v.value) > maxName || hasSpace(v.value) {
 			p.add(v.env, "must be at most %d bytes without white space, and not -, is %q", maxName, v.value)
@@ -166,6 +169,13 @@ func (c *Config) validateOnLost(p *problems) {
 		p.flag("on-lost", "exit needs %s - %s ≥ %s, is %s: a restart of all containers takes up to about 3.1s to stop "+
 			"the app, and others take over meanwhile", mention("lease-duration"), mention("renew-deadline"),
 			brief(minExitClearance), brief(left))
+	}
+}
+
+func (c *Config) validatePod(p *problems) {
+	oneOfThese(p, "annotate", c.Pod.Annotate, AnnotateAuto, AnnotateOff)
+	if c.Pod.ReadinessGate && c.Pod.Annotate == AnnotateOff {
+		p.flag("readiness-gate", "needs %s auto: without, nothing is written to the pod", mention("annotate"))
 	}
 }
 

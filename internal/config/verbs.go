@@ -12,6 +12,9 @@ const (
 	Leader  = "leader"
 	Status  = "status"
 	Resign  = "resign"
+	Wait    = "wait"
+	Drain   = "drain"
+	Check   = "check-injection"
 	Version = "version"
 )
 
@@ -54,6 +57,24 @@ var verbs = []verb{
 		"Asks the sidecar of this pod to hand over. Without --done it stops saying that it leads at once, " +
 			"and another may lead when the last validity handed out has run out.",
 		[]string{"0    resigned", "1    does not lead, or the sidecar did not answer in time", exitUsage},
+	},
+	{
+		Wait, "wait until the sidecar of this pod answers (for postStart)",
+		"Asks the sidecar of this pod until it answers, whoever leads. As a native sidecar's postStart hook it holds " +
+			"the app back until it can ask.",
+		[]string{"0    it answers", "1    it did not answer in time", exitUsage},
+	},
+	{
+		Drain, "say that this pod is about to end (for preStop)",
+		"Tells the sidecar of this pod, and returns at once: if it leads it goes on until SIGTERM, so that the app may " +
+			"finish; if not it campaigns no more.",
+		[]string{"0    told", "1    the sidecar did not answer in time", exitUsage},
+	},
+	{
+		Check, "wait until pods get their sidecar (for the chart)",
+		"Creates a pod that asks for the sidecar in POD_NAMESPACE, as a dry run, until it comes back with one. The " +
+			"chart's installation waits for it, because the API server takes a moment to obey a new policy or webhook.",
+		[]string{"0    pods get their sidecar", "1    they did not in time", exitUsage},
 	},
 	{
 		Version, "print the version",

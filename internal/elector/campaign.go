@@ -10,7 +10,8 @@ import (
 	"github.com/soloist-dev/soloist/internal/lease"
 )
 
-// errGate is the cause with which a campaign ends when the app may no longer lead.
+// errGate is the cause with which a campaign ends when the app may no longer lead, or the
+// pod is about to end.
 var errGate = errors.New("elector: the app may not lead")
 
 // campaign stands in line until it is granted the lease, ctx is done, or the app may no
@@ -29,6 +30,9 @@ func (e *Elector) campaign(ctx context.Context) (*lease.Term, error) {
 			}
 			select {
 			case <-changed:
+			case <-e.drained:
+				cancel(errGate)
+				return
 			case <-ctx.Done():
 				return
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,8 @@ type Elector struct {
 	term  atomic.Pointer[lease.Term] // nil unless leading
 
 	resigns chan resignation // received while leading or handing over
+	drained chan struct{}    // closed by Drain
+	drain   func()           // closes drained, once
 	jumps   chan struct{}    // a mailbox of one: the term's belief is unverified
 
 	// Run's own.
@@ -85,7 +88,9 @@ func New(c Config) (*Elector, error) {
 		cfg: c, log: c.Log.With("lock", c.Lock),
 		reclaim: c.Reclaim,
 		resigns: make(chan resignation), jumps: make(chan struct{}, 1),
+		drained: make(chan struct{}),
 	}
+	e.drain = sync.OnceFunc(func() { close(e.drained) })
 	e.lastError.Store("")
 	e.candidate = lease.Candidate{Store: c.Store, Timing: c.Timing, Clock: c.Clock, Trace: lease.Trace{
 		Refused:     e.refused,
@@ -178,8 +183,19 @@ func (e *Elector) Run(ctx context.Context) {
 	defer e.loop.rest()
 	defer e.lease.rest()
 	for ctx.Err() == nil {
+		if e.draining() {
+			// What ended the term is worth more than that the pod ends.
+			if r := e.State().Reason; r != Lost && r != Expired {
+				e.follow(Ending)
+			}
+			<-ctx.Done()
+			break
+		}
 		if !e.awaitGate(ctx) {
 			break
+		}
+		if e.draining() {
+			continue
 		}
 		term, err := e.campaign(ctx)
 		e.lease.rest()
@@ -199,6 +215,19 @@ func (e *Elector) Run(ctx context.Context) {
 	}
 }
 
+// Drain says that this pod is about to end: it leads on if it leads, so that the app can
+// finish, and campaigns no more. It does not block and may be called again.
+func (e *Elector) Drain() { e.drain() }
+
+func (e *Elector) draining() bool {
+	select {
+	case <-e.drained:
+		return true
+	default:
+		return false
+	}
+}
+
 // awaitGate waits until the app may lead, and reports whether ctx still allows it.
 func (e *Elector) awaitGate(ctx context.Context) bool {
 	for {
@@ -211,6 +240,9 @@ func (e *Elector) awaitGate(ctx context.Context) bool {
 		}
 		if !e.pause(ctx, e.cfg.Timing.RetryPeriod, changed) {
 			return false
+		}
+		if e.draining() {
+			return true
 		}
 	}
 }

@@ -14,7 +14,7 @@ func (e *Elector) lead(ctx context.Context, term *lease.Term) holdOff {
 	g := term.Grant()
 	e.take(term)
 
-	stopping := ctx.Done()
+	stopping, ending := ctx.Done(), (<-chan struct{})(e.drained)
 	var drained <-chan time.Time
 	tick := time.NewTicker(e.cfg.Timing.RetryPeriod) // only to say that the loop runs
 	defer tick.Stop()
@@ -59,10 +59,15 @@ func (e *Elector) lead(ctx context.Context, term *lease.Term) holdOff {
 				return holdOff{}
 			}
 			stopping = nil
-			drained = e.drain()
+			drained = e.drainOver()
 			s := *e.State()
 			s.Draining = true
 			e.publish(s, "drain_timeout", e.cfg.DrainTimeout)
+		case <-ending:
+			ending = nil
+			s := *e.State()
+			s.Draining = true
+			e.publish(s)
 		case <-drained:
 			e.abandon(term)
 			return holdOff{}
@@ -159,9 +164,9 @@ func (e *Elector) endEarly(ctx context.Context, term *lease.Term, reason Reason,
 	e.release(ctx, term)
 }
 
-// drain returns a channel that receives when a planned stop has waited long enough for
+// drainOver returns a channel that receives when a planned stop has waited long enough for
 // the app.
-func (e *Elector) drain() <-chan time.Time {
+func (e *Elector) drainOver() <-chan time.Time {
 	if e.drainEnd.IsZero() {
 		e.drainEnd = time.Now().Add(e.cfg.DrainTimeout)
 	}
@@ -195,7 +200,7 @@ func (e *Elector) outlast(ctx context.Context, v lease.Validity, fence uint64) b
 			if e.cfg.DrainTimeout == 0 {
 				return true
 			}
-			stopping, drained = nil, e.drain()
+			stopping, drained = nil, e.drainOver()
 		case <-drained:
 			return false
 		case r := <-e.resigns:

@@ -33,6 +33,7 @@ const (
 	Unhealthy  Reason = "unhealthy"     // the app's health check fails
 	Silent     Reason = "silent"        // the app's heartbeat stopped
 	Unanswered Reason = "no-answer"     // the store does not answer and the last known lease has run out
+	Ending     Reason = "ending"        // the pod is about to end, so it stays out
 	Refused    Reason = "refused"       // the store refuses this candidate for good; see the log
 	Stopped    Reason = "stopped"       // planned stop, lease released
 	DrainOver  Reason = "drain-timeout" // planned stop, the app was not done in time, lease left to expire
@@ -53,7 +54,7 @@ type State struct {
 
 	// Validity is what the last confirmed renewal entitles to believe; zero unless leading.
 	Validity lease.Validity
-	// Draining: a planned stop waits for the app, which still leads.
+	// Draining: the pod is about to end; the app still leads, and may finish.
 	Draining bool
 	// HandingOver: the term has ended for the app, its lease is kept until the last
 	// validity handed out has run out.

@@ -86,7 +86,7 @@ func reached(s *elector.State) (ok bool, remark string) {
 		return true, ""
 	}
 	switch s.Reason {
-	case elector.Starting, elector.Stopped:
+	case elector.Starting, elector.Ending, elector.Stopped:
 		return false, "the store has not answered yet"
 	case elector.Refused:
 		// For good, so this is a mistake in the configuration, at which a rollout should stop.

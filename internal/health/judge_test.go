@@ -107,7 +107,7 @@ func TestReady(t *testing.T) {
 // Each reason is judged on purpose.
 func TestReasons(t *testing.T) {
 	want := map[elector.Reason]bool{
-		elector.Starting: false, elector.Stopped: false, elector.Refused: false,
+		elector.Starting: false, elector.Ending: false, elector.Stopped: false, elector.Refused: false,
 		elector.Unhealthy: true, elector.Silent: true,
 		// These follow only from an answer.
 		elector.Acquired: true, elector.Reclaimed: true, elector.Verified: true, elector.HeldByPeer: true,

@@ -108,6 +108,11 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 			failures = 0
 			r.Reclaim = false // the holder is alive, or not our predecessor
 			next = held.Held
+			if next.Turn {
+				// What was left was left after the request was sent: the answer's way
+				// back is not waited for once more.
+				next.LookAgain -= min(c.now().Since(stamp), next.LookAgain)
+			}
 		case errors.As(err, &wait):
 			next.LookAgain = wait.For
 		case errors.Is(err, ErrInvalid), errors.Is(err, ErrKind):

@@ -24,7 +24,7 @@ var (
 	reasons = []elector.Reason{ // all but Starting, with which nothing changes
 		elector.Acquired, elector.Reclaimed, elector.Verified, elector.HeldByPeer,
 		elector.Unverified, elector.Lost, elector.Expired, elector.Resigned, elector.Unhealthy,
-		elector.Silent, elector.Unanswered, elector.Refused, elector.Stopped, elector.DrainOver,
+		elector.Silent, elector.Unanswered, elector.Ending, elector.Refused, elector.Stopped, elector.DrainOver,
 	}
 )
 

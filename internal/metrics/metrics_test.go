@@ -25,6 +25,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/elector"
 	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/soloist-dev/soloist/internal/lease/leasetest"
+	"github.com/soloist-dev/soloist/internal/podmeta"
 )
 
 var update = flag.Bool("update", false, "write testdata anew")
@@ -81,8 +82,15 @@ func example(t *testing.T) *Registry {
 		}},
 		&fixed{state: elector.State{Lock: "expired", Phase: elector.Leader, Reason: elector.Acquired, Fence: 4}},
 	)
+	r.Pod(fixedPod{podmeta.Stats{
+		Marks: 7, Conditions: 2, Events: 3, Dropped: 1, Errors: map[string]uint64{"forbidden": 4}, Behind: true,
+	}}, []string{"forbidden", "other"})
 	return r
 }
+
+type fixedPod struct{ stats podmeta.Stats }
+
+func (p fixedPod) Stats() podmeta.Stats { return p.stats }
 
 // slow is a store that answers after 3 ms, and never to a Release.
 type slow struct{ lease.Store }

@@ -13,7 +13,7 @@ local slots = #KEYS - 2
 
 if not ttl or ttl < 1 then return redis.error_reply('INVALID ttl must be at least 1 ms') end
 
-local known = redis.call('HMGET', fn, 'f', 'x', 'k')
+local known = redis.call('HMGET', fn, 'f', 'x', 'k', 'd')
 if known[2] and string.find(known[2], token, 1, true) then return {-1} end
 if known[3] and known[3] ~= kind then return {-2, known[3]} end
 
@@ -29,18 +29,25 @@ for slot = 0, slots - 1 do
   end
 end
 
-local function grant(slot, reclaimed)
+-- grant takes a slot; alone says that nobody is known to be in line.
+local function grant(slot, reclaimed, alone)
   local time = redis.call('TIME')
   local fence = math.max(tonumber(known[1] or 0) or 0, time[1] * 1e6 + time[2], tonumber(ARGV[4])) + 1
   if fence >= 2^53 then return redis.error_reply('INVALID fence out of range') end
   fence = string.format('%.0f', fence)
   local rest = fence .. ' ' .. string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000)) .. ' ' .. who
   redis.call('SET', KEYS[slot + 3], token .. ' ' .. rest, 'PX', ttl)
-  redis.call('HSET', fn, 'f', fence, 'k', kind)
+  local day = math.floor(time[1] / 86400)
+  if known[3] and tonumber(known[4]) == day then
+    redis.call('HSET', fn, 'f', fence)
+  else -- once a day is often enough for what lives on for thirty
+    redis.call('HSET', fn, 'f', fence, 'k', kind, 'd', day)
+    redis.call('PEXPIRE', fn, 30 * DAY)
+  end
   if slots > 1 then
     redis.call('HSET', fn, 'n', math.max(slots, tonumber(redis.call('HGET', fn, 'n') or 0)))
   end
-  redis.call('PEXPIRE', fn, 30 * DAY)
+  if alone then return {1, slot, fence, 0, reclaimed} end
   if member ~= '' then redis.call('ZREM', q, member) end
   values[slot] = token
   for other = 0, slots - 1 do -- those that came free with it go to the next in line at once
@@ -76,7 +83,7 @@ for i = 0, slots - 1 do
       redis.call('ZREM', q, front)
       front = redis.call('ZRANGE', q, 0, 0)[1]
     end
-    if not front or front == member then return grant(slot, 0) end
+    if not front or front == member then return grant(slot, 0, not front) end
     local kept = offer(KEYS[slot + 3], q, inboxes, lock, claim)
     if not kept then return grant(slot, 0) end
     values[slot] = '~' .. kept

@@ -20,10 +20,11 @@ end
 -- remember keeps a token for which a release was sent, so that a request with it
 -- that comes late is refused.
 local function remember(fn, token)
-  local x = redis.call('HGET', fn, 'x') or ''
+  local known = redis.call('HMGET', fn, 'x', 'd')
+  local x = known[1] or ''
   if not string.find(x, token, 1, true) then
     redis.call('HSET', fn, 'x', string.sub(token .. ' ' .. x, 1, BURNED * (#token + 1)))
-    redis.call('PEXPIRE', fn, 30 * DAY)
+    if not known[2] then redis.call('PEXPIRE', fn, 30 * DAY) end -- else ACQUIRE sees to that
   end
 end
 

@@ -2,6 +2,7 @@ package podmeta
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"maps"
 	"math/rand/v2"
@@ -225,7 +226,8 @@ func (a *Actor) call(ctx context.Context, f func(context.Context, []byte) error,
 }
 
 func kindOf(err error) string {
-	if k, ok := err.(interface{ ErrorKind() string }); ok { //nolint:errorlint // an API wraps nothing
+	var k interface{ ErrorKind() string }
+	if errors.As(err, &k) {
 		return k.ErrorKind()
 	}
 	return "other"

@@ -1,5 +1,5 @@
-# The sidecar: one static binary and nothing else. `make image` builds it for this
-# machine, `docker buildx build --platform linux/amd64,linux/arm64 .` for both.
+# The images: one static binary each and nothing else. `make image` builds them for this
+# machine; docker buildx build --platform linux/amd64,linux/arm64 --target sidecar . for both.
 
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 ARG TARGETOS=linux
@@ -12,12 +12,17 @@ COPY cmd cmd
 COPY internal internal
 # The same flags as in the Makefile, so that the same commit gives the same bytes.
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w -X main.version=$VERSION" -o /out/sidecar ./cmd/sidecar
+    go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION" -o /out/ ./cmd/sidecar ./cmd/injector
 
-# CA certificates and a user, without a shell.
-FROM gcr.io/distroless/static:nonroot
+# CA certificates and a user, without a shell. By number, so that runAsNonRoot can tell
+# that it is not root.
+FROM gcr.io/distroless/static:nonroot AS injector
+COPY --from=build /out/injector /injector
+USER 65532:65532
+ENTRYPOINT ["/injector"]
+
+FROM gcr.io/distroless/static:nonroot AS sidecar
 COPY --from=build /out/sidecar /sidecar
-# By number, so that runAsNonRoot can tell that it is not root.
 USER 65532:65532
 ENTRYPOINT ["/sidecar"]
 CMD ["elect"]

@@ -22,7 +22,7 @@ DEPS = list=$$(GOOS=linux GOARCH=amd64 CGO_ENABLED=0 go list -deps -f '{{if not 
 in-modules = @set -e; for m in $(MODULES); do echo "$$m: $(1)"; (cd $$m && $(1)); done
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## Build bin/sidecar: static, stripped, without paths of this machine
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/sidecar ./cmd/sidecar
@@ -67,6 +67,12 @@ vuln: ## Look for known vulnerabilities (needs the network, so it is not part of
 demo: build redis ## Show an election, a hand-over and a crash (STORE=redis://… to use another Redis)
 	cd examples/city-ids && go run ./cmd/demo --sidecar $(CURDIR)/bin/sidecar $(if $(STORE),--store '$(STORE)')
 
+image: ## Build the images with docker, or without it archives of them in bin/
+	scripts/image.sh $(VERSION)
+
+e2e: ## Test in a real cluster: E2E_KUBECONFIG, kind, or a node made here (TESTFLAGS=…)
+	scripts/e2e.sh $(TESTFLAGS)
+
 bench: redis ## Measure, and compare with other lock libraries (ARGS=… for the program)
 	cd bench && go run . $(ARGS)
 
@@ -81,4 +87,4 @@ cc:
 	@command -v "$$(go env CC)" >/dev/null || \
 		{ echo "The race detector needs a C compiler ($$(go env CC)): install gcc and the C library's headers."; exit 1; }
 
-.PHONY: help build test test-short lint fmt mutants fuzz tidy deps check check-tidy check-deps vuln demo bench clean redis cc
+.PHONY: help build test test-short lint fmt mutants fuzz tidy deps check check-tidy check-deps vuln demo image e2e bench clean redis cc

@@ -61,7 +61,7 @@ type Actor struct {
 	mu     sync.Mutex
 	views  []elector.View // the newest of each election
 	show   []elector.View // what of them is to be shown
-	queue  []occasion
+	queue  [][]byte       // Events that wait
 	stats  Stats
 	denied bool // said so in the log
 
@@ -149,7 +149,7 @@ func (a *Actor) take(i int, now elector.View) {
 			a.queue = a.queue[1:]
 			a.stats.Dropped++
 		}
-		a.queue = append(a.queue, o)
+		a.queue = append(a.queue, a.cfg.Pod.event(o))
 	}
 	a.show[i] = shown(a.show[i], now)
 	a.views[i] = now
@@ -189,11 +189,19 @@ func (a *Actor) write(ctx context.Context) bool {
 			a.mu.Unlock()
 			break
 		}
-		o := a.queue[0]
-		a.queue = a.queue[1:]
+		event := a.queue[0]
 		a.mu.Unlock()
-		// An Event that is not taken is not sent again: it may have been.
-		a.call(ctx, a.cfg.API.CreateEvent, a.cfg.Pod.event(o), func(s *Stats) { s.Events++ })
+		done := a.call(ctx, a.cfg.API.CreateEvent, event, func(s *Stats) { s.Events++ })
+		if !done && ctx.Err() != nil {
+			ok = false // broken off by the end, which says it once more, under the same name
+			break
+		}
+		// One that was refused is not sent again.
+		a.mu.Lock()
+		if len(a.queue) > 0 && &a.queue[0][0] == &event[0] { // else it was dropped meanwhile
+			a.queue = a.queue[1:]
+		}
+		a.mu.Unlock()
 	}
 	a.mu.Lock()
 	a.stats.Behind = !ok

@@ -2,10 +2,12 @@ package podmeta
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,6 +184,37 @@ func TestEndIsBounded(t *testing.T) {
 	})
 }
 
+// An Event that the end breaks off is said once more, and once only.
+func TestEventBrokenOffByTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, store *leasetest.Memory) {
+		slow := &slowEvents{server: newServer(), started: make(chan struct{}, 8)}
+		a := start(t, store, "pod-a", func(c *Config) { c.API = slow })
+		<-slow.started
+		a.stop()
+		if _, _, events := slow.get(); !slices.Equal(events, []string{"Leading", "NotLeading"}) {
+			t.Errorf("events %q", events)
+		}
+	})
+}
+
+// slowEvents breaks the first Event off with its context.
+type slowEvents struct {
+	*server
+	started chan struct{}
+	once    sync.Once
+}
+
+func (s *slowEvents) CreateEvent(ctx context.Context, body []byte) error {
+	first := false
+	s.once.Do(func() { first = true })
+	if first {
+		s.started <- struct{}{}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return s.server.CreateEvent(ctx, body)
+}
+
 // Of more Events than the API server takes, the newest are kept.
 func TestEventsAreBounded(t *testing.T) {
 	a := New(Config{Pod: me, Elections: make([]Election, 1)})
@@ -189,7 +222,7 @@ func TestEventsAreBounded(t *testing.T) {
 		v := elector.View{State: elector.State{Lock: "l", Fence: i / 2, Version: int64(i + 1)}, Leading: i%2 == 0}
 		a.take(0, v)
 	}
-	if s := a.Stats(); len(a.queue) != maxEvents || s.Dropped != 200-maxEvents || !strings.Contains(a.queue[maxEvents-1].note, "99") {
-		t.Errorf("%d wait, %d dropped, the last: %+v", len(a.queue), s.Dropped, a.queue[len(a.queue)-1])
+	if s := a.Stats(); len(a.queue) != maxEvents || s.Dropped != 200-maxEvents || !strings.Contains(string(a.queue[maxEvents-1]), "99") {
+		t.Errorf("%d wait, %d dropped, the last: %s", len(a.queue), s.Dropped, a.queue[len(a.queue)-1])
 	}
 }

@@ -211,7 +211,7 @@ func TestChartRefuses(t *testing.T) {
 		says string
 	}{
 		{"unknown value", []string{"replicas=3"}, "", "replicas"},
-		{"unknown nested value", []string{"redis.persistance.enabled=false"}, "", "persistance"},
+		{"unknown nested value", []string{"redis.lasting.enabled=false"}, "", "lasting"},
 		{"unknown flag", []string{"sidecar.defaults.lease=15s"}, "", "lease"},
 		{"lock for all", []string{"sidecar.defaults.lock=a"}, "", "lock"},
 		{"name for all", []string{"sidecar.defaults.name=a"}, "", "name"},

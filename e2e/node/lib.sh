@@ -24,7 +24,7 @@ ends() {
 	local n
 	for n in "$@"; do
 		echo "--- $n: the last ${LINES_SHOWN:=40} lines of $LOGS/$n.log"
-		tail -n "$LINES_SHOWN" "$LOGS/$n.log" 2>&1 || true
+		tail -n "$LINES_SHOWN" "$LOGS/$n.log" 2>&1 | cut -c1-400 || true
 	done
 }
 
@@ -52,6 +52,11 @@ until_ok() {
 	shift
 	until "$@" >/dev/null 2>&1; do
 		((SECONDS < end)) || return 1
-		sleep 0.1
+		sleep 0.2
 	done
 }
+
+listens() { (: <"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# api_ready SECONDS PORT KUBECONFIG: asks whether the port is open first, which costs less than to start kubectl.
+api_ready() { until_ok "$1" listens "$2" && until_ok "$1" "$B/kubectl" --kubeconfig "$3" get --raw /readyz; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # start.sh H: process 1 of the node's namespaces, started by node. When it ends, all in them ends. It writes
-# nothing outside of H, except cgroups and empty directories to mount on, which node removes.
+# nothing outside of H, except cgroups, which node removes.
 set -euo pipefail
 H=$1 B=$1/bin R=$1/run LOGS=$1/logs
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,10 +8,19 @@ HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 NAME=node1 ADDRESS=10.123.0.1
 PATH=$PATH:/usr/sbin:/sbin
 
-# over DIR SOURCE: mounts SOURCE, or memory, over a directory whose path is fixed in some program.
+# The programs make files and directories at paths that are fixed in them. What they write there is private, and
+# so are the directories that are mounted on: if another node removed one of the machine's, our mount would end.
+mkdir "$R/private"
+mount -t tmpfs tmpfs "$R/private"
+for d in /run /var/lib /var/log; do
+	mkdir -p "$R/private$d"/{upper,work}
+	mount -t overlay -o "lowerdir=$d,upperdir=$R/private$d/upper,workdir=$R/private$d/work" overlay "$d"
+done
+
+# over DIR SOURCE: mounts SOURCE, or memory, on a directory, which hides what another Kubernetes has there.
 over() {
-	[ -d "$1" ] || { mkdir "$1" && echo "$1" >>"$R/made"; }
-	if [ "$2" = memory ]; then mount -t tmpfs -o mode=755 tmpfs "$1"; else mkdir -p "$2" && mount --bind "$2" "$1"; fi
+	mkdir -p "$1"
+	if [ "$2" = memory ]; then mount -t tmpfs -o mode=755 tmpfs "$1"; else mkdir "$2" && mount --bind "$2" "$1"; fi
 }
 over /run/containerd memory
 over /var/lib/cni memory
@@ -111,10 +120,10 @@ apiserver "$R/pki" 2379 6443 --bind-address 0.0.0.0 --advertise-address $ADDRESS
 	--authorization-mode Node,RBAC --enable-admission-plugins NodeRestriction \
 	--kubelet-client-certificate "$R/pki/apiserver-kubelet.crt" --kubelet-client-key "$R/pki/apiserver-kubelet.key" \
 	--kubelet-preferred-address-types InternalIP
-until_ok 60 ctr version || die "containerd does not answer"
+until_ok 120 ctr version || die "containerd does not answer"
 ctr -n k8s.io images import "$H/pause.tar"
 export KUBECONFIG=$R/pki/admin.kubeconfig
-until_ok 60 "$B/kubectl" get --raw /readyz || die "the API server is not ready"
+api_ready 120 6443 "$KUBECONFIG" || die "the API server is not ready"
 bg kcm "$B/kube-controller-manager" --kubeconfig "$R/pki/kcm.kubeconfig" --leader-elect=false --bind-address 127.0.0.1 \
 	--use-service-account-credentials --service-account-private-key-file "$R/pki/sa.key" --root-ca-file "$R/pki/ca.crt" \
 	--cluster-signing-cert-file "$R/pki/ca.crt" --cluster-signing-key-file "$R/pki/ca.key" \
@@ -126,7 +135,7 @@ bg proxy "$B/kube-proxy" --config "$R/proxy.yaml" --hostname-override $NAME
 bg dns "$B/dns" $ADDRESS:53 https://127.0.0.1:6443 "$R/pki"
 "$B/relay" serve 127.0.0.1:6443 &
 exec 3>&-
-until_ok 60 "$B/kubectl" get node $NAME || die "the kubelet has not registered"
+"$B/kubectl" wait --for=create node/$NAME --timeout=120s
 "$B/kubectl" wait --for=condition=Ready node/$NAME --timeout=120s
 touch "$R/ready"
 sleep infinity # bash reaps what the containers' shims leave behind

@@ -6,6 +6,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -51,7 +52,9 @@ func Up(t testing.TB) *Cluster {
 		}
 	}
 	if shared.err != nil {
-		t.Fatalf("cluster: %v", shared.err)
+		err := shared.err
+		shared.err = errors.New("not up; the first test says why") // which may be long
+		t.Fatalf("cluster: %v", err)
 	}
 	c := &Cluster{t: t, p: shared.p}
 	c.Cleanup(func() {}) // for the evidence

@@ -1,0 +1,296 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/e2e/internal/cluster"
+	"github.com/soloist-dev/soloist/e2e/internal/image"
+)
+
+const (
+	sidecarImage = "docker.io/soloist-e2e/sidecar"
+	cityImage    = "docker.io/soloist-e2e/city-ids"
+	leaseLasts   = 15 * time.Second // the default
+)
+
+// A demo is the chart with its example: Redis, three workers with sidecars, the task store.
+type demo struct {
+	*cluster.Cluster
+	t  *testing.T
+	ns string
+}
+
+// install installs everything with one command into a namespace of its own.
+func install(t *testing.T, set ...string) *demo {
+	t.Helper()
+	c := cluster.Up(t)
+	dir := t.TempDir()
+	load := func(name string, write func(tar string) error) {
+		tar := filepath.Join(dir, name+".tar")
+		if err := write(tar); err != nil {
+			t.Fatal(err)
+		}
+		c.Load(tar)
+	}
+	load("redis", func(tar string) error { return image.Redis(t.Context(), tar, redisImage) })
+	load("sidecar", func(tar string) error { return image.Go(t.Context(), tar, sidecarImage+":e2e", "..", "./cmd/sidecar") })
+	load("city", func(tar string) error {
+		return image.Go(t.Context(), tar, cityImage+":e2e", "../examples/city-ids", "./cmd/worker", "./cmd/tasks")
+	})
+	d := &demo{c, t, c.Namespace("demo")}
+	args := []string{
+		"install", "soloist", "../charts/soloist", "--namespace", d.ns, "--wait", "--timeout=2m",
+		"--set", "image.repository=" + sidecarImage, "--set", "image.tag=e2e",
+		"--set", "demo.enabled=true", "--set", "demo.image.repository=" + cityImage, "--set", "demo.image.tag=e2e",
+		"--set", "redis.image.repository=" + strings.Split(redisImage, ":")[0], "--set", "redis.image.tag=installed",
+		"--set", "redis.persistence.enabled=false",
+	}
+	for _, s := range set {
+		args = append(args, "--set", s)
+	}
+	began := time.Now()
+	c.Cleanup(func() { c.TryHelm("uninstall", "soloist", "--namespace", d.ns, "--wait", "--timeout=1m") })
+	c.Helm(args...)
+	t.Logf("helm install took %.1f s", time.Since(began).Seconds())
+	return d
+}
+
+// A term is one Leading event, and the NotLeading that ended it, if there was one.
+type term struct {
+	pod, fence string
+	from, to   time.Time
+	why        string
+}
+
+// terms reads what the sidecars said in events, in the order of their fences.
+func (d *demo) terms() []term {
+	d.t.Helper()
+	var list struct {
+		Items []struct {
+			EventTime           time.Time
+			Reason, Note        string
+			ReportingController string
+			Regarding           struct{ Name string }
+		}
+	}
+	out := d.Kubectl("get", "events.events.k8s.io", "--namespace", d.ns, "--output=json")
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		d.t.Fatal(err)
+	}
+	var terms []term
+	ended := map[string]time.Time{}
+	why := map[string]string{}
+	for _, e := range list.Items {
+		if e.ReportingController != "soloist.dev/sidecar" {
+			continue
+		}
+		words := strings.Fields(e.Note)
+		switch e.Reason {
+		case "Leading": // leads "city-ids" with fence F (reason)
+			terms = append(terms, term{pod: e.Regarding.Name, fence: words[4], from: e.EventTime})
+		case "NotLeading": // … its fence was F
+			fence := words[len(words)-1]
+			ended[fence], why[fence] = e.EventTime, e.Note
+		}
+	}
+	for i := range terms {
+		terms[i].to, terms[i].why = ended[terms[i].fence], why[terms[i].fence]
+	}
+	slices.SortFunc(terms, func(a, b term) int { return strings.Compare(a.fence, b.fence) })
+	return terms
+}
+
+// next waits for a term after the one with this fence.
+func (d *demo) next(fence string, limit time.Duration) term {
+	d.t.Helper()
+	var got term
+	d.Eventually("a leader after "+fence, limit, func() error {
+		terms := d.terms()
+		if len(terms) == 0 || terms[len(terms)-1].fence <= fence {
+			return fmt.Errorf("the last of %d terms is not later", len(terms))
+		}
+		got = terms[len(terms)-1]
+		return nil
+	})
+	return got
+}
+
+// leader returns the term that lasts.
+func (d *demo) leader() term { return d.next("", time.Minute) }
+
+// record is what the task store has recorded.
+func (d *demo) record() (r struct {
+	Next  int64
+	Tasks []struct {
+		CityID int64 `json:"city_id"`
+		Fence  int64
+	}
+}) {
+	d.t.Helper()
+	pod := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=city-ids-tasks",
+		"--output=jsonpath={.items[0].metadata.name}")
+	body := d.Kubectl("get", "--raw", "/api/v1/namespaces/"+d.ns+"/pods/"+pod+":8080/proxy/tasks")
+	if err := json.Unmarshal([]byte(body), &r); err != nil {
+		d.t.Fatal(err)
+	}
+	return r
+}
+
+// judge demands that no two terms overlapped, that every fence is higher than the one
+// before, and that no city ID was lost or handed out twice.
+func (d *demo) judge() {
+	d.t.Helper()
+	terms := d.terms()
+	const wake = 100 * time.Millisecond // between a transition and its event
+	for i := 1; i < len(terms); i++ {
+		before, after := terms[i-1], terms[i]
+		if !before.to.IsZero() && after.from.Add(wake).Before(before.to) {
+			d.t.Errorf("%s led until %v, %s from %v", before.pod, before.to, after.pod, after.from)
+		}
+	}
+	r := d.record()
+	var fence int64
+	for i, task := range r.Tasks {
+		if task.CityID != int64(i+1) || task.Fence < fence {
+			d.t.Errorf("task %d: city ID %d with fence %d after %d", i, task.CityID, task.Fence, fence)
+		}
+		fence = task.Fence
+	}
+	if len(r.Tasks) == 0 {
+		d.t.Error("no city ID was handed out")
+	}
+	d.t.Logf("%d terms, %d city IDs in order", len(terms), len(r.Tasks))
+}
+
+// works waits until the leader's worker hands out another city ID.
+func (d *demo) works() {
+	d.t.Helper()
+	from := d.record().Next
+	d.Eventually("another city ID", soon, func() error {
+		if n := d.record().Next; n <= from {
+			return fmt.Errorf("next is still %d", n)
+		}
+		return nil
+	})
+}
+
+// settled waits until all three replicas are ready and marked, one of them as the leader.
+func (d *demo) settled() {
+	d.t.Helper()
+	d.Kubectl("rollout", "status", "deployment/city-ids", "--namespace", d.ns, "--timeout=90s")
+	d.Eventually("three marked pods", soon, func() error {
+		var list struct {
+			Items []struct {
+				Metadata struct {
+					DeletionTimestamp string
+					Labels            map[string]string
+				}
+			}
+		}
+		out := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=city-ids", "--output=json")
+		if err := json.Unmarshal([]byte(out), &list); err != nil {
+			return err
+		}
+		var roles []string
+		for _, p := range list.Items {
+			if p.Metadata.DeletionTimestamp == "" {
+				roles = append(roles, p.Metadata.Labels["soloist.dev/role"])
+			}
+		}
+		slices.Sort(roles)
+		if !slices.Equal(roles, []string{"leader", "standby", "standby"}) {
+			return fmt.Errorf("roles %q", roles)
+		}
+		return nil
+	})
+}
+
+// TestEndings lets the leader end in each way that Kubernetes knows, and measures how long
+// it takes until another leads.
+func TestEndings(t *testing.T) {
+	d := install(t)
+	d.settled()
+	redis := d.Kubectl("get", "service", "soloist-redis", "--namespace", d.ns, "--output=jsonpath={.spec.clusterIP}")
+	redisPod := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=redis",
+		"--output=jsonpath={.items[0].metadata.name} {.items[0].status.podIP}")
+	redisName, redisIP, _ := strings.Cut(redisPod, " ")
+	api := d.Kubectl("get", "service", "kubernetes", "--namespace=default", "--output=jsonpath={.spec.clusterIP}")
+
+	rows := []string{"| ending of the leader | next leader after | limit |", "|---|---|---|"}
+	for _, e := range []struct {
+		name   string
+		within time.Duration
+		do     func(leader term) (undo func())
+	}{
+		{"pod deleted", 5 * time.Second, func(l term) func() {
+			d.Kubectl("delete", "pod", l.pod, "--namespace", d.ns, "--wait=false")
+			return nil
+		}},
+		{"rolling update", 30 * time.Second, func(term) func() {
+			d.Kubectl("rollout", "restart", "deployment/city-ids", "--namespace", d.ns)
+			return nil
+		}},
+		{"eviction", 5 * time.Second, func(l term) func() {
+			body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, l.pod, d.ns)
+			d.Create("/api/v1/namespaces/"+d.ns+"/pods/"+l.pod+"/eviction", body)
+			return nil
+		}},
+		{"force delete", leaseLasts + 5*time.Second, func(l term) func() {
+			d.Kubectl("delete", "pod", l.pod, "--namespace", d.ns, "--force", "--grace-period=0")
+			return nil
+		}},
+		{"kill -9 of the sidecar", 5 * time.Second, func(l term) func() {
+			d.Signal(d.ns, l.pod, "soloist", "KILL")
+			return nil
+		}},
+		{"sidecar frozen past its lease", leaseLasts + 2*time.Second, func(l term) func() {
+			d.Signal(d.ns, l.pod, "soloist", "STOP")
+			return func() { d.Signal(d.ns, l.pod, "soloist", "CONT") }
+		}},
+		{"cut off from Redis", leaseLasts + 2*time.Second, func(l term) func() { return d.Cut(d.ns, l.pod, redis, redisIP) }},
+	} {
+		l := d.leader()
+		began := time.Now()
+		undo := e.do(l)
+		next := d.next(l.fence, e.within+soon)
+		took := next.from.Sub(began)
+		if took > e.within {
+			t.Errorf("%s: next leader after %v, want %v", e.name, took, e.within)
+		}
+		if undo != nil {
+			undo()
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %.2f s | %v |", e.name, took.Seconds(), e.within))
+		d.works()
+		d.settled()
+	}
+
+	// What must not cost the leader its term.
+	for _, e := range []struct {
+		name string
+		do   func(leader term) (undo func())
+	}{
+		{"kill -9 of the app", func(l term) func() { d.Signal(d.ns, l.pod, "worker", "KILL"); return nil }},
+		{"cut off from the API server", func(l term) func() { return d.Cut(d.ns, l.pod, api) }},
+		{"kill -9 of Redis, which keeps its data", func(term) func() { d.Signal(d.ns, redisName, "redis", "KILL"); return nil }},
+	} {
+		l := d.leader()
+		undo := e.do(l)
+		d.works()
+		if now := d.leader(); now != l {
+			t.Errorf("%s: %s leads with fence %s, not %s with %s", e.name, now.pod, now.fence, l.pod, l.fence)
+		}
+		if undo != nil {
+			undo()
+		}
+		rows = append(rows, "| "+e.name+" | the same leads on | |")
+	}
+	d.judge()
+	t.Log("\n" + strings.Join(rows, "\n"))
+}

@@ -3,6 +3,7 @@ package redislease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -202,5 +203,58 @@ func TestRenewalsAreNotQueuedBehindTheHungOne(t *testing.T) {
 	p.CloseAll()
 	if err := <-first; err == nil || lease.IsVerdict(err) {
 		t.Errorf("the one without an answer: %v", err)
+	}
+}
+
+// A leader keeps its term while no new connection can be made: the one that brought its
+// grant is alive, and renewals use it.
+func TestRenewsOnTheConnectionOfItsGrant(t *testing.T) {
+	srv := redistest.Start(t)
+	p := redistest.NewProxy(t, srv)
+	s := open(t, p.URL())
+	g := acquire(t, s, request("L"))
+	p.Refuse()
+	for range 3 {
+		if _, err := s.Extend(t.Context(), g, lease.Extension{TTL: long}); err != nil {
+			t.Fatalf("Extend: %v", err)
+		}
+	}
+}
+
+// Calls that hang take every place there is for calls, and none of a renewal's.
+func TestRenewalsDoNotWaitForCalls(t *testing.T) {
+	srv := redistest.Start(t)
+	p := redistest.NewProxy(t, srv)
+	s := open(t, p.URL(), func(o *Options) { o.PoolSize = 3 })
+	g := acquire(t, s, request("L"))
+	hung := p.On(redistest.Name("EVALSHA"), redistest.LoseReply(), 3)
+	ctx, cancel := context.WithTimeout(t.Context(), patient)
+	defer cancel()
+	calls := make(chan error, 3)
+	for i := range 3 {
+		go func() { // waited for below
+			_, err := s.Acquire(ctx, request(fmt.Sprint("hung", i)))
+			calls <- err
+		}()
+	}
+	hung.Wait(3)
+	short, cancelShort := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancelShort()
+	for op, err := range everyOp(short, s, g) {
+		if op != "extend" {
+			wantKind(t, op, err, KindTimeout)
+		}
+	}
+	for range 2 {
+		if _, err := s.Extend(t.Context(), g, lease.Extension{TTL: long}); err != nil {
+			t.Errorf("Extend: %v", err)
+		}
+	}
+	cancel()
+	p.CloseAll()
+	for range 3 {
+		if err := <-calls; err == nil || lease.IsVerdict(err) {
+			t.Errorf("a call without an answer: %v", err)
+		}
 	}
 }

@@ -125,7 +125,7 @@ func (in *inbox) read(ctx context.Context) {
 
 // listen reads one connection until it breaks.
 func (in *inbox) listen(ctx context.Context) (subscribed bool, err error) {
-	sub := in.s.calls.Subscribe(ctx)
+	sub := in.s.client.Subscribe(ctx)
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
 	defer func() {
 		stop()

@@ -56,8 +56,8 @@ type Options struct {
 	Claim time.Duration
 	// CallTimeout bounds dialling; calls are bounded by their context. 0: 2 s.
 	CallTimeout time.Duration
-	// PoolSize bounds the connections for everything but renewals, which have one of
-	// their own, and the inbox, which has another. 0: 4.
+	// PoolSize bounds the connections for everything but renewals, which may use two
+	// more, and the inbox, which has one of its own. 0: 4.
 	PoolSize int
 	Log      *slog.Logger // nil: discard
 }

@@ -51,12 +51,12 @@ func TestB13_ScriptsRefuse(t *testing.T) {
 	acquire(t, s, r)
 	keys := s.keys(r.Claim)
 	for _, ttl := range []string{"0", "-1", "", "x", "0.5"} {
-		_, err := acquireScript.Run(t.Context(), s.calls, keys,
+		_, err := acquireScript.Run(t.Context(), s.client, keys,
 			string(r.Token), ttl, "pod uid addr", 0, "", 0, s.claim, plain, 0, 0, s.inbox.channels(), "L").Slice()
 		if !errors.Is(failed("acquire", err), lease.ErrInvalid) {
 			t.Errorf("acquire.lua with ttl %q: %v", ttl, err)
 		}
-		_, err = extendScript.Run(t.Context(), s.calls, keys, string(r.Token), ttl, 0).Slice()
+		_, err = extendScript.Run(t.Context(), s.client, keys, string(r.Token), ttl, 0).Slice()
 		if !errors.Is(failed("extend", err), lease.ErrInvalid) {
 			t.Errorf("extend.lua with ttl %q: %v", ttl, err)
 		}

@@ -15,14 +15,14 @@ import (
 // Store keeps leases in one Redis. It is safe for concurrent use. It connects when
 // it is first used; every method gives up when its context is done.
 type Store struct {
-	opt      Options
-	prefix   string
-	claim    string
-	renewals *redis.Client // for Extend alone, so that nothing else delays one
-	calls    *redis.Client
-	run      incarnation
-	inbox    inbox
-	log      *slog.Logger
+	opt    Options
+	prefix string
+	claim  string
+	client *redis.Client
+	calls  chan struct{} // a place for each call but Extend, so that no call delays a renewal
+	run    incarnation
+	inbox  inbox
+	log    *slog.Logger
 }
 
 var (
@@ -61,11 +61,13 @@ func Open(o Options) (*Store, error) {
 	s := &Store{opt: o, prefix: o.Prefix, log: o.Log, claim: fmt.Sprint(o.Claim.Milliseconds())}
 	s.run = incarnation{delay: o.DelayedRestart, strict: !o.AllowEviction, lease: o.Lease, log: o.Log}
 	r.OnConnect = s.run.onConnect
-	r.PoolSize = o.PoolSize
-	s.calls = redis.NewClient(r)
-	own := *r
-	own.PoolSize = 2 // one at work; a second, so that a hung one is not waited for
-	s.renewals = redis.NewClient(&own)
+	s.calls = make(chan struct{}, o.PoolSize)
+	// Beyond the calls: a renewal at work and a second, so that a hung one is not waited
+	// for; and dials whose callers have given up. A renewal takes whatever connection is
+	// idle, so a new leader renews on the one that brought its grant.
+	r.MaxConcurrentDials = 2
+	r.PoolSize = o.PoolSize + 2 + r.MaxConcurrentDials
+	s.client = redis.NewClient(r)
 	s.inbox.init(s)
 	return s, nil
 }
@@ -73,19 +75,34 @@ func Open(o Options) (*Store, error) {
 // Close ends the connections and waits for the inbox's reader. It may be called again.
 func (s *Store) Close() error {
 	s.inbox.close()
-	err := errors.Join(s.calls.Close(), s.renewals.Close())
-	if errors.Is(err, redis.ErrClosed) {
-		return nil
+	if err := s.client.Close(); !errors.Is(err, redis.ErrClosed) {
+		return err
 	}
-	return err
+	return nil
 }
+
+// place waits for a place among the calls; leave gives it back.
+func (s *Store) place(ctx context.Context) error {
+	select {
+	case s.calls <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (s *Store) leave() { <-s.calls }
 
 // Acquire implements [lease.Store].
 func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
 	if err := judge(r.Claim, r.TTL); err != nil {
 		return lease.Grant{}, err
 	}
-	s.run.recheck(ctx, s.calls)
+	if err := s.place(ctx); err != nil {
+		return lease.Grant{}, failed("acquire", err)
+	}
+	defer s.leave()
+	s.run.recheck(ctx, s.client)
 	if err := s.run.trusted(); err != nil {
 		return lease.Grant{}, err
 	}
@@ -93,7 +110,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	if r.Reclaim && r.Holder.PodUID != "" && r.Holder.Address != "" {
 		reclaim = 1
 	}
-	v, err := acquireScript.Run(ctx, s.calls, s.keys(r.Claim),
+	v, err := acquireScript.Run(ctx, s.client, s.keys(r.Claim),
 		string(r.Token), r.TTL.Milliseconds(), holderRecord(r.Holder), r.FenceHint, r.Waiter,
 		r.Skip, s.claim, kindName(r.Slots), r.FirstSlot, reclaim, s.inbox.channels(), r.Lock,
 	).Slice()
@@ -106,7 +123,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	// The connection may have been made just now, and to a server that has just started.
 	if err := s.run.trusted(); err != nil {
-		_, _ = s.Release(ctx, r.Claim) // unknown: it runs out by itself
+		_, _ = s.release(ctx, r.Claim) // unknown: it runs out by itself
 		return lease.Grant{}, errors.Join(err, lease.ErrBurned)
 	}
 	return g, nil
@@ -164,7 +181,7 @@ func (s *Store) Extend(ctx context.Context, g lease.Grant, e lease.Extension) (l
 		return lease.Extended{}, err
 	}
 	keys := []string{s.key(g.Lock, "fn"), s.key(g.Lock, "q"), s.slotKey(g.Lock, g.Slots, g.Slot)}
-	v, err := extendScript.Run(ctx, s.renewals, keys, string(g.Token), e.TTL.Milliseconds(), e.RaiseTo, kindName(g.Slots)).Slice()
+	v, err := extendScript.Run(ctx, s.client, keys, string(g.Token), e.TTL.Milliseconds(), e.RaiseTo, kindName(g.Slots)).Slice()
 	if err != nil {
 		return lease.Extended{}, failed("extend", err)
 	}
@@ -198,21 +215,34 @@ func (s *Store) Release(ctx context.Context, c lease.Claim) (bool, error) {
 	if err := judge(c, time.Second); err != nil {
 		return false, err
 	}
-	n, err := releaseScript.Run(ctx, s.calls, s.keys(c),
+	if err := s.place(ctx); err != nil {
+		return false, failed("release", err)
+	}
+	defer s.leave()
+	held, err := s.release(ctx, c)
+	return held, failed("release", err)
+}
+
+func (s *Store) release(ctx context.Context, c lease.Claim) (bool, error) {
+	n, err := releaseScript.Run(ctx, s.client, s.keys(c),
 		string(c.Token), c.Waiter, s.claim, s.inbox.channels(), c.Lock).Int64()
-	return n == 1, failed("release", err)
+	return n == 1, err
 }
 
 // Inspect implements [lease.Store]. Its parts are read one after another: a holder that
 // changes meanwhile is shown as before or as after.
 func (s *Store) Inspect(ctx context.Context, lock string) (lease.Info, error) {
+	if err := s.place(ctx); err != nil {
+		return lease.Info{Lock: lock}, failed("inspect", err)
+	}
+	defer s.leave()
 	info, err := s.inspect(ctx, lock)
 	return info, failed("inspect", err)
 }
 
 func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
 	info := lease.Info{Lock: lock}
-	pipe := s.calls.Pipeline()
+	pipe := s.client.Pipeline()
 	known := pipe.HMGet(ctx, s.key(lock, "fn"), "f", "k", "n")
 	waiting := pipe.ZCard(ctx, s.key(lock, "q"))
 	if _, err := pipe.Exec(ctx); err != nil {
@@ -233,7 +263,7 @@ func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
 	}
 	values := make([]*redis.StringCmd, max(info.Slots, 1))
 	lefts := make([]*redis.DurationCmd, len(values))
-	pipe = s.calls.Pipeline()
+	pipe = s.client.Pipeline()
 	for slot := range values {
 		lk := s.slotKey(lock, info.Slots, slot)
 		values[slot], lefts[slot] = pipe.Get(ctx, lk), pipe.PTTL(ctx, lk)

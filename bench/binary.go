@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net"
 	"os"
 	"time"
 
 	"github.com/soloist-dev/soloist/bench/internal/rig"
+	"github.com/soloist-dev/soloist/internal/lease"
 )
 
 // sse measures a planned hand-over as two apps see it: from POST /resign on one
@@ -162,6 +165,11 @@ func (b *bench) idle(ctx context.Context) ([]*rig.Table, error) {
 	if err := standby.untilStandby(ctx); err != nil {
 		return nil, err
 	}
+	pinger, err := rig.StartChild("_ping", server.Addr, lease.DefaultTiming.RetryPeriod.String())
+	if err != nil {
+		return nil, err
+	}
+	defer pinger.Kill()
 	if err := rig.Sleep(ctx, 5*time.Second); err != nil {
 		return nil, err
 	}
@@ -170,23 +178,55 @@ func (b *bench) idle(ctx context.Context) ([]*rig.Table, error) {
 		Budget:  "RSS ≤ 18 MB, CPU ≤ 1 millicore; binary ≤ 16 MiB",
 		Columns: []string{"what", "RSS", "of it anonymous", "CPU"},
 	}
-	before := [2]time.Duration{rig.CPUTime(leader.pid()), rig.CPUTime(standby.pid())}
+	pids := []int{leader.pid(), standby.pid(), pinger.PID()}
+	var before []time.Duration
+	for _, pid := range pids {
+		before = append(before, rig.CPUTime(pid))
+	}
 	start := time.Now()
 	b.logf("  watching for %v", window)
 	if err := rig.Sleep(ctx, window); err != nil {
 		return nil, err
 	}
 	took := time.Since(start)
-	for i, s := range []*sidecar{leader, standby} {
-		millicores := 1000 * float64(rig.CPUTime(s.pid())-before[i]) / float64(took)
-		t.Add([]string{"leader", "standby"}[i], rig.Memory(s.pid(), "VmRSS"), rig.Memory(s.pid(), "RssAnon"), fmt.Sprintf("%.2f millicores", millicores))
+	for i, pid := range pids {
+		millicores := 1000 * float64(rig.CPUTime(pid)-before[i]) / float64(took)
+		t.Add([]string{"leader", "standby", "bare PING"}[i], rig.Memory(pid, "VmRSS"), rig.Memory(pid, "RssAnon"), fmt.Sprintf("%.2f millicores", millicores))
 	}
 	file, err := os.Stat(b.sidecar)
 	if err != nil {
 		return nil, fmt.Errorf("size of the binary: %w", err)
 	}
 	t.Add("binary, stripped, static", fmt.Sprintf("%.1f MiB", float64(file.Size())/(1<<20)), "", "")
-	t.Note("RSS after %v of idleness; CPU is the scheduler's own count of the process' threads over %v, to the nanosecond. Lease %v.",
+	t.Note("RSS after %v of idleness; CPU is the scheduler's own count of the process' threads over %v, to the nanosecond. Lease %v. "+
+		"Bare PING is a program that sends one as often as a leader renews, and does nothing else: what the machine charges "+
+		"for waking up is in it, too.",
 		5*time.Second+window, window, leaseDuration)
 	return []*rig.Table{t}, nil
+}
+
+// rolePing sends a PING each period: ADDR PERIOD.
+func rolePing(ctx context.Context, args []string, _ io.Writer) error {
+	period, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	conn, err := net.Dial("tcp", args[0])
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	go func() { // until the connection is closed
+		reply := make([]byte, 7)
+		for tick := time.NewTicker(period); ; <-tick.C {
+			if _, err := io.WriteString(conn, "PING\r\n"); err != nil {
+				return
+			}
+			if _, err := io.ReadFull(conn, reply); err != nil {
+				return
+			}
+		}
+	}()
+	rig.UntilOrphaned(ctx)
+	return nil
 }

@@ -17,7 +17,7 @@ import (
 const grantLimit = 30 * time.Second
 
 // A crowd is a lock with one holder and n that wait, each with connections of its
-// own. Whoever gives the lock back waits again.
+// own. Whoever gives the lock back waits again, once another has it.
 type crowd struct {
 	server  *rig.Redis
 	clients []systems.Client
@@ -118,7 +118,7 @@ func (c *crowd) handover(ctx context.Context) (time.Duration, error) {
 	if err := old.held.Release(ctx); err != nil {
 		return 0, fmt.Errorf("release: %w", err)
 	}
-	close(old.back)
+	defer close(old.back) // who gave the lock back stays away: taking it again is no hand-over
 	var err error
 	if c.holder, err = c.next(ctx); err != nil {
 		return 0, err

@@ -48,4 +48,5 @@ var roles = map[string]func(ctx context.Context, args []string, stdout io.Writer
 	"_hold":  roleHold,
 	"_serve": roleServe,
 	"_load":  roleLoad,
+	"_ping":  rolePing,
 }

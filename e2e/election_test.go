@@ -22,8 +22,9 @@ const (
 // A demo is the chart with its example: Redis, three workers with sidecars, the task store.
 type demo struct {
 	*cluster.Cluster
-	t  *testing.T
-	ns string
+	t    *testing.T
+	ns   string
+	args []string // of helm, after install or upgrade
 }
 
 // install installs everything with one command into a namespace of its own.
@@ -43,20 +44,20 @@ func install(t *testing.T, set ...string) *demo {
 	load("city", func(tar string) error {
 		return image.Go(t.Context(), tar, cityImage+":e2e", "../examples/city-ids", "./cmd/worker", "./cmd/tasks")
 	})
-	d := &demo{c, t, c.Namespace("demo")}
-	args := []string{
-		"install", "soloist", "../charts/soloist", "--namespace", d.ns, "--wait", "--timeout=2m",
+	d := &demo{Cluster: c, t: t, ns: c.Namespace("demo")}
+	d.args = []string{
+		"soloist", chartDir, "--namespace", d.ns, "--wait", "--timeout=2m",
 		"--set", "image.repository=" + sidecarImage, "--set", "image.tag=e2e",
 		"--set", "demo.enabled=true", "--set", "demo.image.repository=" + cityImage, "--set", "demo.image.tag=e2e",
 		"--set", "redis.image.repository=" + strings.Split(redisImage, ":")[0], "--set", "redis.image.tag=installed",
 		"--set", "redis.persistence.enabled=false",
 	}
 	for _, s := range set {
-		args = append(args, "--set", s)
+		d.args = append(d.args, "--set", s)
 	}
 	began := time.Now()
 	c.Cleanup(func() { c.TryHelm("uninstall", "soloist", "--namespace", d.ns, "--wait", "--timeout=1m") })
-	c.Helm(args...)
+	c.Helm(append([]string{"install"}, d.args...)...)
 	t.Logf("helm install took %.1f s", time.Since(began).Seconds())
 	return d
 }
@@ -209,88 +210,4 @@ func (d *demo) settled() {
 		}
 		return nil
 	})
-}
-
-// TestEndings lets the leader end in each way that Kubernetes knows, and measures how long
-// it takes until another leads.
-func TestEndings(t *testing.T) {
-	d := install(t)
-	d.settled()
-	redis := d.Kubectl("get", "service", "soloist-redis", "--namespace", d.ns, "--output=jsonpath={.spec.clusterIP}")
-	redisPod := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=redis",
-		"--output=jsonpath={.items[0].metadata.name} {.items[0].status.podIP}")
-	redisName, redisIP, _ := strings.Cut(redisPod, " ")
-	api := d.Kubectl("get", "service", "kubernetes", "--namespace=default", "--output=jsonpath={.spec.clusterIP}")
-
-	rows := []string{"| ending of the leader | next leader after | limit |", "|---|---|---|"}
-	for _, e := range []struct {
-		name   string
-		within time.Duration
-		do     func(leader term) (undo func())
-	}{
-		{"pod deleted", 5 * time.Second, func(l term) func() {
-			d.Kubectl("delete", "pod", l.pod, "--namespace", d.ns, "--wait=false")
-			return nil
-		}},
-		{"rolling update", 30 * time.Second, func(term) func() {
-			d.Kubectl("rollout", "restart", "deployment/city-ids", "--namespace", d.ns)
-			return nil
-		}},
-		{"eviction", 5 * time.Second, func(l term) func() {
-			body := fmt.Sprintf(`{"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":%q,"namespace":%q}}`, l.pod, d.ns)
-			d.Create("/api/v1/namespaces/"+d.ns+"/pods/"+l.pod+"/eviction", body)
-			return nil
-		}},
-		{"force delete", leaseLasts + 5*time.Second, func(l term) func() {
-			d.Kubectl("delete", "pod", l.pod, "--namespace", d.ns, "--force", "--grace-period=0")
-			return nil
-		}},
-		{"kill -9 of the sidecar", 5 * time.Second, func(l term) func() {
-			d.Signal(d.ns, l.pod, "soloist", "KILL")
-			return nil
-		}},
-		{"sidecar frozen past its lease", leaseLasts + 2*time.Second, func(l term) func() {
-			d.Signal(d.ns, l.pod, "soloist", "STOP")
-			return func() { d.Signal(d.ns, l.pod, "soloist", "CONT") }
-		}},
-		{"cut off from Redis", leaseLasts + 2*time.Second, func(l term) func() { return d.Cut(d.ns, l.pod, redis, redisIP) }},
-	} {
-		l := d.leader()
-		began := time.Now()
-		undo := e.do(l)
-		next := d.next(l.fence, e.within+soon)
-		took := next.from.Sub(began)
-		if took > e.within {
-			t.Errorf("%s: next leader after %v, want %v", e.name, took, e.within)
-		}
-		if undo != nil {
-			undo()
-		}
-		rows = append(rows, fmt.Sprintf("| %s | %.2f s | %v |", e.name, took.Seconds(), e.within))
-		d.works()
-		d.settled()
-	}
-
-	// What must not cost the leader its term.
-	for _, e := range []struct {
-		name string
-		do   func(leader term) (undo func())
-	}{
-		{"kill -9 of the app", func(l term) func() { d.Signal(d.ns, l.pod, "worker", "KILL"); return nil }},
-		{"cut off from the API server", func(l term) func() { return d.Cut(d.ns, l.pod, api) }},
-		{"kill -9 of Redis, which keeps its data", func(term) func() { d.Signal(d.ns, redisName, "redis", "KILL"); return nil }},
-	} {
-		l := d.leader()
-		undo := e.do(l)
-		d.works()
-		if now := d.leader(); now != l {
-			t.Errorf("%s: %s leads with fence %s, not %s with %s", e.name, now.pod, now.fence, l.pod, l.fence)
-		}
-		if undo != nil {
-			undo()
-		}
-		rows = append(rows, "| "+e.name+" | the same leads on | |")
-	}
-	d.judge()
-	t.Log("\n" + strings.Join(rows, "\n"))
 }

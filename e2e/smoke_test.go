@@ -98,7 +98,7 @@ func TestRedis(t *testing.T) {
 		t.Fatalf("ping: %q", got)
 	}
 	cli("set", "k", "v")
-	c.Signal(ns, "redis", "redis", "KILL")
+	c.Signal(ns, "redis", "KILL", "redis")
 	restarted(c, ns, "redis")
 	if got := cli("get", "k"); got != "v" {
 		t.Errorf("after kill -9, with appendfsync always: %q, not v", got)
@@ -126,7 +126,7 @@ func TestKill(t *testing.T) {
 	if !strings.HasPrefix(first, "start ") {
 		t.Fatalf("log: %q", first)
 	}
-	c.Signal(ns, "beat", "beat", "KILL")
+	c.Signal(ns, "beat", "KILL", "beat")
 	restarted(c, ns, "beat")
 	if got := logs("--previous"); !strings.HasPrefix(got, first) || strings.Contains(got, "stop") {
 		t.Errorf("log of the killed process: %q", got)

@@ -73,7 +73,15 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 	}
 	registry := metrics.New(version)
 	store = registry.Store(store)
+	failover, err := p.failover(log)
+	if err != nil {
+		return nil, err
+	}
 	for _, e := range p.Elections {
+		detector, err := failover.detector(p.Identity.Namespace, e.Lock, log)
+		if err != nil {
+			return nil, err
+		}
 		el, err := elector.New(elector.Config{
 			Lock: e.Lock, Slots: e.Slots, Store: store, Timing: p.Timing, Gate: s.gate,
 			Identity: lease.Identity{Name: p.Identity.Name, PodUID: p.Identity.PodUID, Address: p.HTTP.Address},
@@ -82,6 +90,8 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 			Reclaim:      p.Identity.PodUID != "",
 			DrainTimeout: p.App.DrainTimeout,
 			OnLost:       s.onLost(p.App.OnLost),
+			Failure:      detector,
+			OnGrant:      failover.onGrant(e.Lock, log),
 			Log:          log,
 		})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/config"
 	"github.com/soloist-dev/soloist/internal/elector"
 	"github.com/soloist-dev/soloist/internal/kube"
+	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/soloist-dev/soloist/internal/podmeta"
 )
 
@@ -41,6 +42,47 @@ func (p program) podMarks(electors []*elector.Elector, log *slog.Logger) (*podme
 		Pod: pod, API: api, Elections: elections[podmeta.Election](electors),
 		ReadinessGate: p.Pod.ReadinessGate, Log: log,
 	}), nil
+}
+
+// failover is what the elections need for fast failover.
+type failover struct {
+	cluster *rest.Config             // nil: no fast failover
+	message *kube.TerminationMessage // nil: there is no such file
+}
+
+func (p program) failover(log *slog.Logger) (f failover, err error) {
+	f.message = kube.NewTerminationMessage(p.Pod.TerminationMessage)
+	if p.Pod.FastFailover != config.FailoverPod {
+		return f, nil
+	}
+	if f.cluster, err = rest.InClusterConfig(); err != nil {
+		return f, fmt.Errorf("--fast-failover=pod: %w", err)
+	}
+	if f.message == nil {
+		log.Warn("this pod's own death can't be proven, so others will wait for its lease",
+			"why", "the termination message can't be written", "path", p.Pod.TerminationMessage)
+	}
+	return f, nil
+}
+
+// detector returns what learns of deaths; nil without fast failover.
+func (f failover) detector(namespace, lock string, log *slog.Logger) (lease.FailureDetector, error) {
+	if f.cluster == nil {
+		return nil, nil
+	}
+	return kube.NewDeaths(f.cluster, namespace, lock, log)
+}
+
+// onGrant notes each term of lock where it outlives this process.
+func (f failover) onGrant(lock string, log *slog.Logger) func(uint64) {
+	if f.message == nil {
+		return nil
+	}
+	return func(fence uint64) {
+		if err := f.message.Add(lock, fence); err != nil {
+			log.Warn("the term is not noted in the termination message", "lock", lock, "error", err)
+		}
+	}
 }
 
 // checkInjection waits until a pod that asks for the sidecar gets it.

@@ -120,9 +120,22 @@ const (
 	AnnotateOff  Annotate = "off"
 )
 
-// Pod says what to show on the pod.
+// FastFailover says how the first in line learns of a leader's death.
+type FastFailover string
+
+const (
+	FailoverOff FastFailover = "off" // the lease is waited for
+	FailoverPod FastFailover = "pod" // from the API server: all containers of its pod have ended
+)
+
+// Pod says what to show on the pod, and what to learn from others.
 type Pod struct {
 	Annotate Annotate // default AnnotateAuto
+	// FastFailover says whether a term may end with its pod's death, before its lease does.
+	FastFailover FastFailover // default FailoverOff
+	// TerminationMessage is where the container's termination message is written: which
+	// terms this process has had. It is left alone if it does not exist.
+	TerminationMessage string // default /dev/termination-log, as Kubernetes' terminationMessagePath
 	// ReadinessGate: keep the pod's condition soloist.dev/leader, which its readiness gate
 	// names.
 	ReadinessGate bool
@@ -180,7 +193,9 @@ func Default(verb string) *Config {
 			HealthFailures: 3,
 			OnLost:         LostNone,
 		},
-		Pod:     Pod{Annotate: AnnotateAuto},
+		Pod: Pod{
+			Annotate: AnnotateAuto, FastFailover: FailoverOff, TerminationMessage: "/dev/termination-log",
+		},
 		Log:     Log{Level: "info", Format: LogJSON},
 		Request: Request{Timeout: 5 * time.Second},
 	}

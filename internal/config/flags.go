@@ -187,6 +187,12 @@ func (d *declarer) pod(p *Pod) {
 	d.add("annotate", "auto|off", "", textValue(&p.Annotate),
 		"Show who leads on this pod: the label soloist.dev/role, annotations, and Events. auto does so in a cluster, if "+
 			"the pod is known; it needs leave to patch pods and create events. Nobody's lead depends on it.")
+	d.add("fast-failover", "off|pod", "", textValue(&p.FastFailover),
+		"pod: the first in line takes over as soon as the API server shows that all containers of the leader's pod have "+
+			"ended, instead of when the lease does. It needs leave to get and watch pods; all candidates should have it on.")
+	d.add("termination-message-path", "FILE", "", textValue(&p.TerminationMessage),
+		"Where the terms of this container are noted, as proof of their end for fast failover; left alone if it does not "+
+			"exist.")
 	d.add("readiness-gate", "", "false", boolValue(&p.ReadinessGate),
 		"Keep the pod's condition soloist.dev/leader for a readiness gate. It needs leave to patch pods/status.")
 }

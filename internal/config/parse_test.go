@@ -42,7 +42,9 @@ func TestDefaults(t *testing.T) {
 		App: App{
 			HealthPeriod: 2 * time.Second, HealthTimeout: time.Second, HealthFailures: 3, OnLost: LostNone,
 		},
-		Pod:     Pod{Annotate: AnnotateAuto},
+		Pod: Pod{
+			Annotate: AnnotateAuto, FastFailover: FailoverOff, TerminationMessage: "/dev/termination-log",
+		},
 		Log:     Log{Level: "info", Format: LogJSON},
 		Request: Request{Timeout: 5 * time.Second},
 	}
@@ -83,6 +85,8 @@ var everyFlag = []struct {
 	{Elect, "require-heartbeat", "1s", func(c *Config) any { return c.App.Heartbeat }, time.Second},
 	{Elect, "drain-timeout", "30s", func(c *Config) any { return c.App.DrainTimeout }, 30 * time.Second},
 	{Elect, "on-lost", "exit", func(c *Config) any { return c.App.OnLost }, LostExit},
+	{Elect, "fast-failover", "pod", func(c *Config) any { return c.Pod.FastFailover }, FailoverPod},
+	{Elect, "termination-message-path", "/tmp/m", func(c *Config) any { return c.Pod.TerminationMessage }, "/tmp/m"},
 	{Elect, "annotate", "off", func(c *Config) any { return c.Pod.Annotate }, AnnotateOff},
 	{Elect, "readiness-gate", "true", func(c *Config) any { return c.Pod.ReadinessGate }, true},
 	{Elect, "log-level", "debug", func(c *Config) any { return c.Log.Level }, "debug"},

@@ -174,6 +174,10 @@ func (c *Config) validateOnLost(p *problems) {
 
 func (c *Config) validatePod(p *problems) {
 	oneOfThese(p, "annotate", c.Pod.Annotate, AnnotateAuto, AnnotateOff)
+	oneOfThese(p, "fast-failover", c.Pod.FastFailover, FailoverOff, FailoverPod)
+	if c.Pod.FastFailover == FailoverPod && c.Pod.TerminationMessage == "" {
+		p.flag("fast-failover", "pod needs %s: without, no death can be proven", mention("termination-message-path"))
+	}
 	if c.Pod.ReadinessGate && c.Pod.Annotate == AnnotateOff {
 		p.flag("readiness-gate", "needs %s auto: without, nothing is written to the pod", mention("annotate"))
 	}

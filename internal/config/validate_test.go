@@ -57,6 +57,8 @@ func TestMessages(t *testing.T) {
 		{Elect, "--retry-period=6s", "", `--retry-period (SOLOIST_RETRY_PERIOD) × 2 must be ≤ --renew-deadline (SOLOIST_RENEW_DEADLINE): 6s × 2 > 10s`},
 		{Elect, "--lease-duration=2000000h", "", `--lease-duration (SOLOIST_LEASE_DURATION): must be at most 24h, is 2000000h`},
 		{Elect, "--renew-deadline=-2000000h", "", `--renew-deadline (SOLOIST_RENEW_DEADLINE): must be at most 24h, is -2000000h`},
+		{Elect, "--fast-failover=node", "", `--fast-failover (SOLOIST_FAST_FAILOVER): must be off or pod, is "node"`},
+		{Elect, "--fast-failover=pod --termination-message-path=", "", `--fast-failover (SOLOIST_FAST_FAILOVER): pod needs --termination-message-path (SOLOIST_TERMINATION_MESSAGE_PATH): without, no death can be proven`},
 		{Elect, "--annotate=yes", "", `--annotate (SOLOIST_ANNOTATE): must be auto or off, is "yes"`},
 		{Elect, "--annotate=off --readiness-gate", "", `--readiness-gate (SOLOIST_READINESS_GATE): needs --annotate (SOLOIST_ANNOTATE) auto: without, nothing is written to the pod`},
 		{Elect, "--on-lost=exit --lease-duration=13900ms", "", `--on-lost (SOLOIST_ON_LOST): exit needs --lease-duration (SOLOIST_LEASE_DURATION) - --renew-deadline (SOLOIST_RENEW_DEADLINE) ≥ 4s, is 3.9s: a restart of all containers takes up to about 3.1s to stop the app, and others take over meanwhile`},

@@ -31,6 +31,11 @@ type Config struct {
 	// Reclaim: this process has bound Identity.Address, so whoever holds the lease under
 	// the same pod and address is its dead predecessor.
 	Reclaim bool
+	// Failure is asked by the first in line whether the leader is dead; nil: nobody is.
+	Failure lease.FailureDetector
+	// OnGrant is called with the fence of each term before anybody is told that it has
+	// begun. It must be quick. nil: nothing.
+	OnGrant func(fence uint64)
 	// DrainTimeout is how long a planned stop waits for the app to say that it is done.
 	// 0: the app is known to have ended.
 	DrainTimeout time.Duration
@@ -92,7 +97,7 @@ func New(c Config) (*Elector, error) {
 	}
 	e.drain = sync.OnceFunc(func() { close(e.drained) })
 	e.lastError.Store("")
-	e.candidate = lease.Candidate{Store: c.Store, Timing: c.Timing, Clock: c.Clock, Trace: lease.Trace{
+	e.candidate = lease.Candidate{Store: c.Store, Timing: c.Timing, Clock: c.Clock, Failure: c.Failure, Trace: lease.Trace{
 		Refused:     e.refused,
 		RenewFailed: e.renewFailed,
 		ClockJump:   e.clockJump,

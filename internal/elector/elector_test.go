@@ -353,6 +353,44 @@ func TestReclaim(t *testing.T) {
 	}
 }
 
+// deaths calls everybody dead that it is asked about.
+type deaths struct{ told []lease.Held }
+
+func (d *deaths) Dead(_ context.Context, h lease.Held) bool {
+	d.told = append(d.told, h)
+	return true
+}
+
+// A death is taken for what it is, and every term is noted before anybody hears of it.
+func TestFailover(t *testing.T) {
+	bubble(t, func(t *testing.T, server *leasetest.Memory) {
+		a := start(t, server, "a")
+		fence := a.View().Fence
+		a.crash()
+		var noted []uint64
+		told := make(chan struct{})
+		b := start(t, server, "b", func(c *elector.Config) {
+			c.Failure = &deaths{}
+			c.OnGrant = func(fence uint64) {
+				<-told
+				noted = append(noted, fence)
+			}
+		})
+		synctest.Wait()
+		if v := b.View(); v.Leading || v.Phase == elector.Leader {
+			t.Errorf("leads before its term is noted: %+v", v)
+		}
+		close(told)
+		v := b.mustSay(elector.Leader, elector.Failover)
+		if v.Fence <= fence {
+			t.Errorf("fence %d after %d", v.Fence, fence)
+		}
+		if !slices.Equal(noted, []uint64{v.Fence}) {
+			t.Errorf("noted %d, want %d", noted, v.Fence)
+		}
+	})
+}
+
 // Its own lease, which it could not renew, is not taken back: only a predecessor's is.
 func TestOwnLeaseIsNotReclaimed(t *testing.T) {
 	bubble(t, func(t *testing.T, server *leasetest.Memory) {

@@ -81,8 +81,14 @@ func (e *Elector) take(term *lease.Term) {
 	s := *e.State()
 	waited := time.Since(s.Since)
 	s.Phase, s.Reason, s.Holder, s.Since = Leader, Acquired, s.Name, time.Now()
-	if g.Reclaimed {
+	switch {
+	case g.Reclaimed:
 		s.Reason = Reclaimed
+	case g.FromDead:
+		s.Reason = Failover
+	}
+	if e.cfg.OnGrant != nil {
+		e.cfg.OnGrant(g.Fence)
 	}
 	s.Fence, s.Slot, s.Validity, s.Waiting, s.Rank = g.Fence, g.Slot, term.Validity(), term.Waiting(), -1
 	s.StoreError = ""

@@ -24,6 +24,7 @@ const (
 	Starting   Reason = "starting"      // nothing heard from the store yet
 	Acquired   Reason = "acquired"      // leads: the lock was free, or its turn came
 	Reclaimed  Reason = "reclaimed"     // leads: took back its dead predecessor's lease
+	Failover   Reason = "failover"      // leads: the leader's pod was proven dead before its lease ended
 	Verified   Reason = "verified"      // leads again: a renewal confirmed it after a clock jump
 	HeldByPeer Reason = "held"          // another leads
 	Unverified Reason = "clock-jump"    // the wall clock ran ahead; a renewal is under way

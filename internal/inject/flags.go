@@ -15,5 +15,5 @@ var Flags = []string{
 	"store-username", "store-password-file", "tls-ca-file", "tls-cert-file", "tls-key-file", "tls-server-name",
 	"key-prefix", "store-check", "delayed-restart", "http-address", "probe-address", "readiness",
 	"app-health-url", "app-health-period", "app-health-timeout", "app-health-failures", "require-heartbeat",
-	"drain-timeout", "on-lost", "annotate", "readiness-gate", "log-level", "log-format",
+	"drain-timeout", "on-lost", "annotate", "fast-failover", "termination-message-path", "readiness-gate", "log-level", "log-format",
 }

@@ -67,6 +67,7 @@ var (
 		"readiness":       {"store", "leader"},
 		"on-lost":         {"none", "exit"},
 		"annotate":        {"auto", "off"},
+		"fast-failover":   {"off", "pod"},
 		"readiness-gate":  {"true", "false"},
 		"log-level":       {"debug", "info", "warn", "error"},
 		"log-format":      {"json", "text"},

@@ -18,6 +18,9 @@ type Candidate struct {
 	Timing Timing
 	Clock  Clock // nil: SystemClock
 	Trace  Trace
+	// Failure is asked, while this candidate is first in line, whether the holder is dead;
+	// nil: the lease is waited for.
+	Failure FailureDetector
 }
 
 // Trace is told what a candidate meets. Its functions are called from the loops
@@ -71,6 +74,8 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 	defer inbox.Leave()
 	r.Waiter = inbox.Waiter
 
+	detect := detection{detector: c.Failure}
+	defer detect.end()
 	var failures int
 	for {
 		select {
@@ -125,10 +130,11 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 			failures++
 			next.LookAgain = backoff(failures, c.Timing.RetryPeriod)
 		}
-		if r.Skip, err = c.sleep(ctx, next, inbox.Notices); err != nil {
+		if r.Skip, err = c.sleep(ctx, next, inbox.Notices, &detect); err != nil {
 			c.giveUp(ctx, r.Claim)
 			return nil, err
 		}
+		r.Dead = detect.dead
 		r.FenceHint = max(r.FenceHint, next.Fence)
 	}
 }
@@ -153,7 +159,7 @@ func (c *Candidate) join(ctx context.Context, lock string) (Inbox, error) {
 		if c.Trace.Refused != nil {
 			c.Trace.Refused(err)
 		}
-		if _, err := c.sleep(ctx, Held{LookAgain: backoff(failures, c.Timing.RetryPeriod)}, nil); err != nil {
+		if _, err := c.sleep(ctx, Held{LookAgain: backoff(failures, c.Timing.RetryPeriod)}, nil, &detection{}); err != nil {
 			return Inbox{}, err
 		}
 	}
@@ -167,12 +173,15 @@ func (c *Candidate) try(ctx context.Context, r Request) (Grant, error) {
 
 // sleep waits until it is time to look again, and returns how many waiters ahead
 // have missed their turn by then.
-func (c *Candidate) sleep(ctx context.Context, h Held, notices <-chan Notice) (skip int, err error) {
+func (c *Candidate) sleep(ctx context.Context, h Held, notices <-chan Notice, detect *detection) (skip int, err error) {
 	c.beat(h.LookAgain)
 	timer := time.NewTimer(h.LookAgain)
 	defer timer.Stop()
 	for {
+		detect.ask(ctx, h)
 		select {
+		case detect.dead = <-detect.proven:
+			return 0, nil
 		case <-ctx.Done():
 			return 0, context.Cause(ctx)
 		case n := <-notices:

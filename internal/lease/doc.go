@@ -16,6 +16,7 @@
 //     delayed, delivered twice, or overtaken by one from another connection.
 //   - The store's clock and ours run at the same rate to within 1 %. They need
 //     not agree on the time.
+//   - A [FailureDetector], where one is used, never calls a living holder dead.
 //   - CLOCK_BOOTTIME, where the system has it, counts while the machine is
 //     suspended.
 //

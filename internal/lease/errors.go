@@ -55,6 +55,7 @@ func IsVerdict(err error) bool {
 // Held says who holds a lock, and when it is worth looking again.
 type Held struct {
 	Holder  Holder        // of one of the slots; zero while one is kept for the next in line
+	Term    uint64        // the fence of that holder's lease; 0: not known
 	Fence   uint64        // highest known
 	Left    time.Duration // until a slot may come free; < 0: a key that never expires
 	Rank    int           // place in line, from 0; -1: not in line

@@ -37,6 +37,9 @@ type Request struct {
 	// Reclaim lets the attempt take a lease whose holder has the same non-empty
 	// PodUID and Address. Set it only where that holder is known to be dead.
 	Reclaim bool
+	// Dead, if not 0, is the fence of a lease whose holder is known to be dead, with all
+	// that acted on it. The attempt takes that lease, and no other.
+	Dead uint64
 }
 
 // A Grant is a lease, as it was granted. It is immutable.
@@ -46,6 +49,7 @@ type Grant struct {
 	Fence     uint64
 	Waiting   int  // candidates in line behind it
 	Reclaimed bool // taken back from a dead predecessor
+	FromDead  bool // taken over from the holder of Request.Dead
 }
 
 // An Extension asks that a lease last for TTL from when the store sees it. It

@@ -22,7 +22,7 @@ var _ Election = (*elector.Elector)(nil)
 var (
 	phases  = []elector.Phase{elector.Leader, elector.Standby, elector.Unknown}
 	reasons = []elector.Reason{ // all but Starting, with which nothing changes
-		elector.Acquired, elector.Reclaimed, elector.Verified, elector.HeldByPeer,
+		elector.Acquired, elector.Reclaimed, elector.Failover, elector.Verified, elector.HeldByPeer,
 		elector.Unverified, elector.Lost, elector.Expired, elector.Resigned, elector.Unhealthy,
 		elector.Silent, elector.Unanswered, elector.Ending, elector.Refused, elector.Stopped, elector.DrainOver,
 	}

@@ -42,6 +42,9 @@ func StartChild(args ...string) (*Child, error) {
 	return c, nil
 }
 
+// PID is the process's.
+func (c *Child) PID() int { return c.cmd.Process.Pid }
+
 // Line returns the next line that the child writes.
 func (c *Child) Line() (string, error) {
 	line, err := c.lines.ReadString('\n')

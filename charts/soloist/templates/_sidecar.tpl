@@ -77,6 +77,8 @@
 - drain-timeout
 - on-lost
 - annotate
+- fast-failover
+- termination-message-path
 - readiness-gate
 - log-level
 - log-format

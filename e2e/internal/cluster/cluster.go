@@ -6,9 +6,11 @@ package cluster
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -198,4 +200,34 @@ func (c *Cluster) must(out string, err error) string {
 func (c *Cluster) Create(path, body string) {
 	c.t.Helper()
 	c.must(c.command(body, c.p.kubectl, "create", "--raw", path, "-f", "-"))
+}
+
+// TryCreate is kubectl create of a manifest, with more arguments.
+func (c *Cluster) TryCreate(manifest string, args ...string) (string, error) {
+	return c.command(manifest, c.p.kubectl, append([]string{"create", "--filename=-"}, args...)...)
+}
+
+// As runs kubectl as the owner of the token that is among the arguments, and not as the cluster's admin, whose
+// certificate would count for more.
+func (c *Cluster) As(args ...string) (string, error) {
+	c.t.Helper()
+	var config map[string]any
+	if err := json.Unmarshal([]byte(c.Kubectl("config", "view", "--raw", "--minify", "--output=json")), &config); err != nil {
+		c.t.Fatal(err)
+	}
+	users, _ := config["users"].([]any)
+	for _, u := range users {
+		if u, ok := u.(map[string]any); ok {
+			u["user"] = map[string]any{}
+		}
+	}
+	b, err := json.Marshal(config)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	path := filepath.Join(c.t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	return c.command("", c.p.kubectl, append([]string{"--kubeconfig=" + path}, args...)...)
 }

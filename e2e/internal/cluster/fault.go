@@ -16,11 +16,15 @@ func (c *Cluster) Node(args ...string) string {
 	return c.must(c.node("", args...))
 }
 
-// Signal sends a signal, as in "KILL" or "STOP", to the main process of a container, from outside: the container
+// Signal sends a signal, as in "KILL" or "STOP", to the main processes of containers of a pod, from outside: a container
 // cannot refuse it, as it could as process 1 of its own namespace.
-func (c *Cluster) Signal(namespace, pod, container, signal string) {
+func (c *Cluster) Signal(namespace, pod, signal string, containers ...string) {
 	c.t.Helper()
-	c.Node("sh", "-c", "kill -"+signal+" "+c.pid(namespace, pod, container))
+	pids := make([]string, len(containers))
+	for i, container := range containers {
+		pids[i] = c.pid(namespace, pod, container)
+	}
+	c.Node("sh", "-c", "kill -"+signal+" "+strings.Join(pids, " "))
 }
 
 // InNetns runs a command of the node in the network namespace of a pod. It sees the pod's loopback and addresses,
@@ -106,3 +110,44 @@ func (c *Cluster) node(stdin string, args ...string) (string, error) {
 	line := slices.Concat(c.p.onNode, args)
 	return c.command(stdin, line[0], line[1:]...)
 }
+
+// OOM lets the main process of a container run out of memory: its limit is lowered to what it uses, and further until
+// the kernel kills it.
+func (c *Cluster) OOM(namespace, pod, container string) {
+	c.t.Helper()
+	c.Node("bash", "-c", oomScript, "oom", c.pid(namespace, pod, container))
+}
+
+const oomScript = `set -u
+pid=$1
+if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+	dir=/sys/fs/cgroup$(sed -n 's/^0:://p' /proc/$pid/cgroup) limit=memory.max use=memory.current
+else
+	dir=/sys/fs/cgroup/memory$(sed -n 's/^[0-9]*:memory://p' /proc/$pid/cgroup) limit=memory.limit_in_bytes use=memory.usage_in_bytes
+fi
+for _ in $(seq 200); do
+	[ -d /proc/$pid ] || exit 0
+	n=$(cat $dir/$use 2>/dev/null) || exit 0
+	echo $((n - n / 20)) 2>/dev/null >$dir/$limit # refused while nothing can be given up
+	sleep 0.05
+done
+echo "process $pid lives with a limit of $(cat $dir/$limit) and a use of $(cat $dir/$use)" >&2
+exit 1`
+
+// RestartKubelet kills the kubelet and starts it again.
+func (c *Cluster) RestartKubelet() {
+	c.t.Helper()
+	c.Node("bash", "-c", kubeletScript)
+}
+
+const kubeletScript = `set -eu
+if systemctl is-active kubelet >/dev/null 2>&1; then
+	systemctl kill -s KILL kubelet
+	exec systemctl restart kubelet
+fi
+pid=$(pgrep -o -f '/kubelet --config')
+log=$(readlink /proc/$pid/fd/1)
+mapfile -d '' -t args </proc/$pid/cmdline
+kill -9 $pid
+while [ -d /proc/$pid ]; do sleep 0.05; done
+setsid "${args[@]}" >>"$log" 2>&1 </dev/null &`

@@ -145,14 +145,14 @@ var fences = []contract{
 		}
 		b.extend(g, long)
 	}},
-	{"a fence is raised strictly above that of every other slot", func(b *bench) {
+	withSlots("a fence is raised strictly above that of every other slot", func(b *bench) {
 		low, high := b.grant(b.slots(2)), b.grant(b.slots(2))
 		_, err := b.store.Extend(b.Context(), low, lease.Extension{TTL: long, RaiseTo: high.Fence})
 		b.want(err, lease.ErrFence)
 		if info := b.inspect(); info.Fence != high.Fence {
 			b.Errorf("fence %d, want %d", info.Fence, high.Fence)
 		}
-	}},
+	}),
 	{"only the holder raises the fence", func(b *bench) {
 		g := b.grant(b.plain())
 		other := lease.Grant{Claim: b.plain().Claim, Fence: g.Fence}

@@ -177,6 +177,36 @@ var grants = []contract{
 			b.release(r.Claim, true)
 		}
 	}},
+	{"the lease of one known to be dead is taken by its fence, and no other", func(b *bench) {
+		dead := b.grant(b.plain())
+		h := b.refused(b.plain())
+		if h.Term != dead.Fence {
+			b.Errorf("refused by the term %d, want %d", h.Term, dead.Fence)
+		}
+		for _, fence := range []uint64{0, 1, dead.Fence - 1, dead.Fence + 1, dead.Fence * 10, dead.Fence / 10} {
+			r := b.plain()
+			r.Dead = fence
+			b.refused(r)
+		}
+		b.extend(dead, long)
+		r := b.plain()
+		r.Dead = dead.Fence
+		next := b.grant(r)
+		if !next.FromDead || next.Reclaimed || next.Fence <= dead.Fence {
+			b.Errorf("%+v, want one from the dead, above %d", next, dead.Fence)
+		}
+		_, err := b.store.Extend(b.Context(), dead, lease.Extension{TTL: long})
+		b.want(err, lease.ErrLost)
+		b.release(dead.Claim, false)
+		again := b.grant(r) // the reply was lost
+		if again.Fence != next.Fence {
+			b.Errorf("repeated: fence %d, want %d", again.Fence, next.Fence)
+		}
+		late := b.plain()
+		late.Dead = dead.Fence
+		b.refused(late)
+		b.release(next.Claim, true)
+	}},
 	{"Inspect shows who holds, since when, for how long, and the fence", func(b *bench) {
 		if info := b.inspect(); len(info.Holders) != 0 || info.Waiting != 0 {
 			b.Errorf("of a lock never used: %+v", info)

@@ -16,8 +16,18 @@ func wakes(sentence string, check func(*bench)) contract {
 	}}
 }
 
+// ordered makes a contract that only a Waker with a line is held to.
+func ordered(sentence string, check func(*bench)) contract {
+	return wakes(sentence, func(b *bench) {
+		if b.suite.Unordered {
+			b.Skip("no line")
+		}
+		check(b)
+	})
+}
+
 var lines = []contract{
-	wakes("the line is kept in the order of arrival, however often they ask (B21)", func(b *bench) {
+	ordered("the line is kept in the order of arrival, however often they ask (B21)", func(b *bench) {
 		b.grant(b.plain())
 		line := b.waiters(5)
 		for range 100 {
@@ -30,7 +40,7 @@ var lines = []contract{
 			b.Errorf("Inspect shows %d waiting, want %d", info.Waiting, len(line))
 		}
 	}),
-	wakes("a lock is handed on in the order of arrival", func(b *bench) {
+	ordered("a lock is handed on in the order of arrival", func(b *bench) {
 		g := b.grant(b.plain())
 		line := b.waiters(5)
 		last := g.Fence
@@ -56,7 +66,7 @@ var lines = []contract{
 			b.releaseBy(w.store, w.grant().Claim, true)
 		}
 	}),
-	wakes("a slot kept for the next in line is nobody's yet, and nobody else's", func(b *bench) {
+	ordered("a slot kept for the next in line is nobody's yet, and nobody else's", func(b *bench) {
 		g := b.grant(b.plain())
 		w := b.waiters(1)[0]
 		b.release(g.Claim, true)
@@ -75,7 +85,7 @@ var lines = []contract{
 			b.Errorf("%+v, want a fence above %d and one waiting", next, g.Fence)
 		}
 	}),
-	wakes("the first four are told their rank, the holder and the time left", func(b *bench) {
+	ordered("the first four are told their rank, the holder and the time left", func(b *bench) {
 		g := b.grant(b.plain())
 		line := b.waiters(6)
 		b.release(g.Claim, true)
@@ -89,10 +99,10 @@ var lines = []contract{
 			}
 		}
 	}),
-	wakes("a waiter whose turn comes when nobody called takes the lock", func(b *bench) {
+	ordered("a waiter whose turn comes when nobody called takes the lock", func(b *bench) {
 		b.uncalled(1)[0].grant()
 	}),
-	wakes("a free lock is the first in line's", func(b *bench) {
+	ordered("a free lock is the first in line's", func(b *bench) {
 		first := b.uncalled(1)[0]
 		second := b.join(b.plain())
 		if h := second.refused(); h.Rank != 0 || h.Holder != (lease.Holder{}) {
@@ -101,14 +111,14 @@ var lines = []contract{
 		first.called()
 		first.grant()
 	}),
-	wakes("waiters ahead that missed their turn are passed over", func(b *bench) {
+	ordered("waiters ahead that missed their turn are passed over", func(b *bench) {
 		last := b.uncalled(3)[2]
 		last.r.Skip = 2
 		if g := last.grant(); g.Waiting != 0 {
 			b.Errorf("%d waiting, want the others dropped", g.Waiting)
 		}
 	}),
-	wakes("a waiter that leaves is out of the line", func(b *bench) {
+	ordered("a waiter that leaves is out of the line", func(b *bench) {
 		g := b.grant(b.plain())
 		line := b.waiters(3)
 		b.releaseBy(line[0].store, line[0].r.Claim, false)
@@ -119,7 +129,7 @@ var lines = []contract{
 			b.Errorf("%d waiting, want 2", e.Waiting)
 		}
 	}),
-	wakes("a waiter that leaves passes on what was kept for it", func(b *bench) {
+	ordered("a waiter that leaves passes on what was kept for it", func(b *bench) {
 		g := b.grant(b.plain())
 		line := b.waiters(2)
 		b.release(g.Claim, true)
@@ -136,7 +146,7 @@ var lines = []contract{
 		b.releaseBy(w.store, w.r.Claim, false)
 		b.grant(b.plain())
 	}),
-	wakes("one that does not wait takes no place in line", func(b *bench) {
+	ordered("one that does not wait takes no place in line", func(b *bench) {
 		b.grant(b.plain())
 		b.waiters(2)
 		if h := b.refused(b.plain()); h.Rank != -1 || h.Waiting != 2 {
@@ -146,7 +156,7 @@ var lines = []contract{
 			b.Errorf("%d waiting, want 2", info.Waiting)
 		}
 	}),
-	wakes("a slot that comes free goes to the first in line", func(b *bench) {
+	ordered("a slot that comes free goes to the first in line", func(b *bench) {
 		const n = 3
 		var holders []lease.Grant
 		for range n {
@@ -165,6 +175,21 @@ var lines = []contract{
 		if g := second.grant(); g.Slot != 0 {
 			b.Errorf("slot %d, want 0", g.Slot)
 		}
+	}),
+	wakes("all who wait without a line are told when it is free", func(b *bench) {
+		if !b.suite.Unordered {
+			b.Skip("a line")
+		}
+		g := b.grant(b.plain())
+		crowd := b.waiters(4)
+		b.release(g.Claim, true)
+		for _, w := range crowd {
+			w.called()
+		}
+		if next := crowd[2].grant(); next.Fence <= g.Fence {
+			b.Errorf("fence %d after %d", next.Fence, g.Fence)
+		}
+		crowd[0].refused()
 	}),
 	wakes("Join gives up when its context is done", func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())

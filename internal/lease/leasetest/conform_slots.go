@@ -6,6 +6,28 @@ import (
 	"github.com/soloist-dev/soloist/internal/lease"
 )
 
+// withSlots makes a contract that a store of plain locks is not held to.
+func withSlots(sentence string, check func(*bench)) contract {
+	return contract{sentence, func(b *bench) {
+		if b.suite.Plain {
+			b.Skip("a store of plain locks")
+		}
+		check(b)
+	}}
+}
+
+var slotless = []contract{
+	{"slots are refused where there are none", func(b *bench) {
+		_, acquire := b.store.Acquire(b.Context(), b.slots(2))
+		_, extend := b.store.Extend(b.Context(), lease.Grant{Claim: b.slots(2).Claim}, lease.Extension{TTL: long})
+		_, release := b.store.Release(b.Context(), b.slots(2).Claim)
+		for _, err := range []error{acquire, extend, release} {
+			b.want(err, lease.ErrInvalid)
+		}
+		b.grant(b.plain())
+	}},
+}
+
 var slotted = []contract{
 	{"N slots are granted to N, and no more", func(b *bench) {
 		const n = 4

@@ -72,12 +72,12 @@ var times = []contract{
 		}
 		b.release(g.Claim, false)
 	}},
-	{"50 that compete for one lock hold it one at a time, with rising fences", func(b *bench) {
-		b.compete(0, 50, 3)
+	{"a crowd that competes for one lock holds it one at a time, with rising fences", func(b *bench) {
+		b.compete(0, b.suite.Crowd, 3)
 	}},
-	{"50 that compete for 3 slots hold each one at a time, with unique fences", func(b *bench) {
-		b.compete(3, 50, 3)
-	}},
+	withSlots("a crowd that competes for 3 slots holds each one at a time, with unique fences", func(b *bench) {
+		b.compete(3, b.suite.Crowd, 3)
+	}),
 }
 
 // compete lets n goroutines hold a slot a few rounds each.

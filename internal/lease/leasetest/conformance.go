@@ -29,6 +29,13 @@ type Suite struct {
 	// Short is the lease that tests let run out; 0: 60 ms. The store must be able to
 	// keep one of this length.
 	Short time.Duration
+	// Plain is for a store of plain locks alone: it must refuse slots as ErrInvalid.
+	Plain bool
+	// Unordered is for a Waker without a line: all who wait are told at once, and no rank
+	// nor number of waiters is known.
+	Unordered bool
+	// Crowd is how many compete for a lock at once; 0: 50. Each asks again without a pause.
+	Crowd int
 	// Bubble runs each test; nil: at once. With synctest.Test each has a bubble.
 	Bubble func(*testing.T, func(*testing.T))
 }
@@ -44,10 +51,17 @@ func (s Suite) Run(t *testing.T) {
 	if s.Short == 0 {
 		s.Short = 60 * time.Millisecond
 	}
+	if s.Crowd == 0 {
+		s.Crowd = 50
+	}
 	if s.Bubble == nil {
 		s.Bubble = func(t *testing.T, f func(*testing.T)) { f(t) }
 	}
-	for _, group := range [][]contract{grants, extensions, fences, slotted, times, lines} {
+	slots := slotted
+	if s.Plain {
+		slots = slotless
+	}
+	for _, group := range [][]contract{grants, extensions, fences, slots, times, lines} {
 		for _, c := range group {
 			t.Run(c.sentence, func(t *testing.T) {
 				s.Bubble(t, func(t *testing.T) { c.check(newBench(t, s)) })

@@ -54,23 +54,27 @@ func (a *acquiring) run() (g lease.Grant, joined bool, err error) {
 	for slot, key := range a.keys {
 		if v := leases[key]; v.mine(a.r.Token) {
 			v.extend(a.r.TTL, a.now)
-			return a.granted(slot, v.fence, false), false, nil
+			return a.granted(slot, v.fence, fromNobody), false, nil
 		}
 	}
 	for slot, key := range a.keys {
 		if v := leases[key]; v.keptFor(a.r.Waiter) {
-			g, err = a.grant(slot, false)
+			g, err = a.grant(slot, fromNobody)
 			return g, false, err
 		}
 		if v := leases[key]; a.r.Reclaim && a.reclaimable(v) {
-			g, err = a.grant(slot, true)
+			g, err = a.grant(slot, fromPredecessor)
+			return g, false, err
+		}
+		if v := leases[key]; v != nil && v.kept == "" && a.r.Dead != 0 && v.fence == a.r.Dead {
+			g, err = a.grant(slot, fromDead)
 			return g, false, err
 		}
 	}
 	for i := range a.keys {
 		slot := ((a.r.FirstSlot+i)%len(a.keys) + len(a.keys)) % len(a.keys)
 		if leases[a.keys[slot]] == nil && a.isNext(slot) {
-			g, err = a.grant(slot, false)
+			g, err = a.grant(slot, fromNobody)
 			return g, false, err
 		}
 	}
@@ -106,7 +110,14 @@ func (a *acquiring) isNext(slot int) bool {
 	return front == "" || front == a.r.Waiter || !a.m.offer(a.record, a.r.Lock, a.keys, a.keys[slot], a.now)
 }
 
-func (a *acquiring) grant(slot int, reclaimed bool) (lease.Grant, error) {
+// Whose lease a grant takes.
+const (
+	fromNobody = iota
+	fromPredecessor
+	fromDead
+)
+
+func (a *acquiring) grant(slot, from int) (lease.Grant, error) {
 	f := &a.record.fn
 	floor := max(f.fence, uint64(a.now), a.r.FenceHint)
 	if floor >= maxFence-1 {
@@ -137,13 +148,14 @@ func (a *acquiring) grant(slot int, reclaimed bool) (lease.Grant, error) {
 		}
 	}
 	a.m.tell(a.record, a.r.Lock, a.keys, a.now, v)
-	return a.granted(slot, fence, reclaimed), nil
+	return a.granted(slot, fence, from), nil
 }
 
-func (a *acquiring) granted(slot int, fence uint64, reclaimed bool) lease.Grant {
+func (a *acquiring) granted(slot int, fence uint64, from int) lease.Grant {
 	return lease.Grant{
 		Claim: a.r.Claim, Slot: slot, Fence: fence,
-		Waiting: len(a.record.line.places), Reclaimed: reclaimed,
+		Waiting:   len(a.record.line.places),
+		Reclaimed: from == fromPredecessor, FromDead: from == fromDead,
 	}
 }
 
@@ -169,7 +181,7 @@ func (a *acquiring) held() (lease.Grant, bool, error) {
 	for _, key := range a.keys {
 		v := a.record.leases[key]
 		if !named && v.kept == "" {
-			_, h.Holder = v.public()
+			h.Term, h.Holder = v.public()
 			named = true
 		}
 	}
@@ -253,7 +265,8 @@ func (m *Memory) tell(r *record, lock string, all []string, now int64, v *value)
 	left := r.soonest(all, now)
 	for rank, p := range r.line.places[:min(len(r.line.places), lease.Heads)] {
 		h := lease.Held{Left: left, Rank: rank, Waiting: len(r.line.places)}
-		h.Fence, h.Holder = v.public()
+		h.Term, h.Holder = v.public()
+		h.Fence = h.Term
 		m.publish(Message{Waiter: p.member, Lock: lock, Held: h})
 	}
 }

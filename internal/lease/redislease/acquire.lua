@@ -2,7 +2,8 @@
 -- KEYS fn, q, one lk for each slot
 -- ARGV 1 token  2 ttl ms  3 "<name> <uid> <address>"  4 fence hint  5 member or ""
 --      6 skip   7 claim ms  8 kind  9 first slot  10 reclaim: 1 or 0  11 inboxes  12 lock
--- Returns {1, slot, fence, waiting, reclaimed}          granted
+--      13 the fence of a dead holder's lease, or 0
+-- Returns {1, slot, fence, waiting, from}               granted; from 1: reclaimed, 2: the dead's
 --         {0, left ms, rank, waiting, fence, holder, joined}   held
 --         {-1} token burned   {-2, kind} name in use as another kind
 
@@ -30,7 +31,7 @@ for slot = 0, slots - 1 do
 end
 
 -- grant takes a slot; alone says that nobody is known to be in line.
-local function grant(slot, reclaimed, alone)
+local function grant(slot, from, alone)
   local time = redis.call('TIME')
   local fence = math.max(tonumber(known[1] or 0) or 0, time[1] * 1e6 + time[2], tonumber(ARGV[4])) + 1
   if fence >= 2^53 then return redis.error_reply('INVALID fence out of range') end
@@ -47,17 +48,17 @@ local function grant(slot, reclaimed, alone)
   if slots > 1 then
     redis.call('HSET', fn, 'n', math.max(slots, tonumber(redis.call('HGET', fn, 'n') or 0)))
   end
-  if alone then return {1, slot, fence, 0, reclaimed} end
+  if alone then return {1, slot, fence, 0, from} end
   if member ~= '' then redis.call('ZREM', q, member) end
   values[slot] = token
   for other = 0, slots - 1 do -- those that came free with it go to the next in line at once
     if not values[other] then offer(KEYS[other + 3], q, inboxes, lock, claim) end
   end
   tell(q, inboxes, lock, rest)
-  return {1, slot, fence, redis.call('ZCARD', q), reclaimed}
+  return {1, slot, fence, redis.call('ZCARD', q), from}
 end
 
--- Kept for us, or our dead predecessor's.
+-- Kept for us, or our dead predecessor's, or that of one known to be dead.
 local uid, address = string.match(who, '^%S+ (%S+) (%S+)$')
 for slot = 0, slots - 1 do
   local value = values[slot]
@@ -65,6 +66,9 @@ for slot = 0, slots - 1 do
   if value and ARGV[10] == '1' and uid ~= '-' and address ~= '-' then
     local huid, haddress = string.match(value, '^%S+ %S+ %S+ %S+ (%S+) (%S+)$')
     if huid == uid and haddress == address then return grant(slot, 1) end
+  end
+  if value and ARGV[13] ~= '0' and string.match(value, '^%x+ (%S+)') == ARGV[13] then
+    return grant(slot, 2)
   end
 end
 

@@ -204,6 +204,10 @@ func (tw *twins) acquire() {
 	}
 	hints := tw.number()
 	m := r
+	if tw.rand.IntN(4) == 0 {
+		dead := tw.number()
+		r.Dead, m.Dead = dead[0], dead[1]
+	}
 	r.FenceHint, m.FenceHint = hints[0], hints[1]
 	g, err := tw.store.Acquire(tw.ctx, r)
 	h, err2 := tw.mem.Acquire(tw.ctx, m)

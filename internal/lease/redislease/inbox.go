@@ -236,7 +236,8 @@ func parseMessage(s string) (message, error) {
 		if n[1] < 0 {
 			m.held.Left = -1
 		}
-		m.held.Fence, m.held.Holder = parsePublic(f[6])
+		m.held.Term, m.held.Holder = parsePublic(f[6])
+		m.held.Fence = m.held.Term
 		return m, nil
 	}
 	return message{}, fmt.Errorf("%w: %q", errReply, f[2])

@@ -112,7 +112,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	v, err := acquireScript.Run(ctx, s.client, s.keys(r.Claim),
 		string(r.Token), r.TTL.Milliseconds(), holderRecord(r.Holder), r.FenceHint, r.Waiter,
-		r.Skip, s.claim, kindName(r.Slots), r.FirstSlot, reclaim, s.inbox.channels(), r.Lock,
+		r.Skip, s.claim, kindName(r.Slots), r.FirstSlot, reclaim, s.inbox.channels(), r.Lock, r.Dead,
 	).Slice()
 	if err != nil {
 		return lease.Grant{}, failed("acquire", err)
@@ -145,7 +145,8 @@ func (s *Store) acquired(r lease.Request, v reply) (lease.Grant, error) {
 			return lease.Grant{}, err
 		}
 		return lease.Grant{
-			Claim: r.Claim, Slot: int(n[0]), Fence: uint64(n[1]), Waiting: int(n[2]), Reclaimed: n[3] == 1,
+			Claim: r.Claim, Slot: int(n[0]), Fence: uint64(n[1]), Waiting: int(n[2]),
+			Reclaimed: n[3] == 1, FromDead: n[3] == 2,
 		}, nil
 	case 0:
 		n, err := v.nums(1, 4)
@@ -163,7 +164,7 @@ func (s *Store) acquired(r lease.Request, v reply) (lease.Grant, error) {
 		if n[0] < 0 {
 			h.Left = -1
 		}
-		_, h.Holder = parsePublic(v.str(5))
+		h.Term, h.Holder = parsePublic(v.str(5))
 		h.LookAgain, h.Turn = lease.LookAgain(h, r.TTL, s.opt.Claim, joined == 1)
 		return lease.Grant{}, &lease.HeldError{Held: h}
 	case -1:

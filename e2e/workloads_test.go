@@ -1,0 +1,211 @@
+package e2e
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/soloist-dev/soloist/e2e/internal/image"
+)
+
+// podSpec is of pods that ask for the sidecar. Its one container is the app.
+func podSpec(restart, image string, args ...string) string {
+	b, err := json.Marshal(args)
+	if err != nil {
+		panic(err)
+	}
+	return fmt.Sprintf(`
+      restartPolicy: %s
+      terminationGracePeriodSeconds: 5
+      securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
+      containers:
+      - name: app
+        image: %s
+        args: %s
+        securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+`, restart, image, b)
+}
+
+// asks is the metadata of a pod that asks for the sidecar.
+func asks(flags ...string) string {
+	b, err := json.Marshal(map[string]any{"annotations": enabled(flags...), "labels": map[string]string{"e2e": "workload"}})
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+func loadBeat(t *testing.T, d *demo) {
+	t.Helper()
+	tar := filepath.Join(t.TempDir(), "beat.tar")
+	if err := image.Go(t.Context(), tar, beatImage, ".", "./internal/beat"); err != nil {
+		t.Fatal(err)
+	}
+	d.Load(tar)
+}
+
+// marked waits until so many pods that ask have the role, and returns them.
+func (d *demo) marked(role string, n int) []string {
+	d.t.Helper()
+	var names []string
+	d.Eventually(fmt.Sprintf("%d pods marked %s", n, role), time.Minute, func() error {
+		out, err := d.Try("get", "pods", "--namespace", d.ns, "--selector=e2e=workload,soloist.dev/role="+role,
+			"--output=jsonpath={.items[*].metadata.name}")
+		if err != nil {
+			return err
+		}
+		if names = strings.Fields(out); len(names) != n {
+			return fmt.Errorf("%q", names)
+		}
+		return nil
+	})
+	return names
+}
+
+// events are the notes of Events of a reason about a pod.
+func (d *demo) events(pod, reason string) []string {
+	d.t.Helper()
+	out := d.Kubectl("get", "events.events.k8s.io", "--namespace", d.ns, "--field-selector=regarding.name="+pod+",reason="+reason,
+		`--output=jsonpath={range .items[*]}{.note}{"\n"}{end}`)
+	return strings.Split(strings.TrimSpace(out), "\n")
+}
+
+// TestJobs runs a Job and a CronJob to their ends with the sidecar in their pods: a native sidecar does not keep them.
+func TestJobs(t *testing.T) {
+	d := install(t)
+	job := func(name string) string {
+		return "\n  template:\n    metadata: " + asks("lock", name) + "\n    spec:" + podSpec("OnFailure", sidecarImage+":e2e", "wait")
+	}
+	d.Apply("apiVersion: batch/v1\nkind: Job\nmetadata: {name: once, namespace: " + d.ns + "}\nspec:" + job("once"))
+	indented := strings.ReplaceAll("\nspec:"+job("nightly"), "\n", "\n    ")
+	d.Apply("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly, namespace: " + d.ns +
+		"}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" + indented)
+	d.Kubectl("wait", "--for=condition=Complete", "job/once", "--namespace", d.ns, "--timeout=90s")
+	d.Eventually("a run of the CronJob", 150*time.Second, func() error {
+		if got := d.Kubectl("get", "cronjob", "nightly", "--namespace", d.ns, "--output=jsonpath={.status.lastSuccessfulTime}"); got == "" {
+			return errors.New("none succeeded yet")
+		}
+		return nil
+	})
+	out := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=job-name=once",
+		"--output=jsonpath={.items[*].spec.initContainers[*].name} {.items[*].status.phase}")
+	if out != "soloist Succeeded" {
+		t.Errorf("the Job's pod: %q", out)
+	}
+}
+
+// TestFastFailover kills all processes of a leader's pod that is not restarted. Another takes over long before the lease
+// of 15 s ends.
+func TestFastFailover(t *testing.T) {
+	d := install(t, "sidecar.fastFailover.enabled=true", "sidecar.defaults.fast-failover=pod")
+	loadBeat(t, d)
+	for _, name := range []string{"a", "b"} {
+		meta := strings.Replace(asks("lock", "solo"), "{", fmt.Sprintf(`{"name":%q,"namespace":%q,`, name, d.ns), 1)
+		d.Apply("apiVersion: v1\nkind: Pod\nmetadata: " + meta + "\nspec:\n" +
+			strings.ReplaceAll("      serviceAccountName: city-ids"+podSpec("Never", beatImage), "\n      ", "\n  ")[4:])
+	}
+	leader, standby := d.marked("leader", 1)[0], d.marked("standby", 1)[0]
+	d.Eventually("the standby waits in line", soon, func() error { // it has read who leads
+		out, err := d.Try("get", "pod", standby, "--namespace", d.ns, `--output=jsonpath={.metadata.annotations.soloist\.dev/leader}`)
+		if err == nil && out != leader {
+			err = fmt.Errorf("annotated leader %q", out)
+		}
+		return err
+	})
+	began := time.Now()
+	d.Signal(d.ns, leader, "KILL", "soloist", "app")
+	var note string
+	d.Eventually("a leader", leaseRunsOut+soon, func() error {
+		note = d.events(standby, "Leading")[0]
+		if note == "" {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	took := time.Since(began)
+	t.Logf("%.2f s after the death: %s", took.Seconds(), note)
+	if !strings.Contains(note, "failover") || took > 8*time.Second {
+		t.Errorf("%v after the death: %s; want a failover, at once", took, note)
+	}
+}
+
+// TestOnLost cuts a leader off, which restarts all containers of its pod in place.
+func TestOnLost(t *testing.T) {
+	d := install(t)
+	loadBeat(t, d)
+	meta := strings.Replace(asks("lock", "solo", "on-lost", "exit", "lease-duration", "6s", "renew-deadline", "2s", "retry-period", "500ms"),
+		"{", fmt.Sprintf(`{"name":"a","namespace":%q,`, d.ns), 1)
+	d.Apply("apiVersion: v1\nkind: Pod\nmetadata: " + meta + "\nspec:\n" +
+		strings.ReplaceAll("      serviceAccountName: city-ids"+podSpec("Always", beatImage), "\n      ", "\n  ")[4:])
+	pod := d.marked("leader", 1)[0]
+	get := func(path string) string {
+		return d.Kubectl("get", "pod", pod, "--namespace", d.ns, "--output=jsonpath="+path)
+	}
+	uid := get("{.metadata.uid}")
+	service := d.Kubectl("get", "service", "soloist-redis", "--namespace", d.ns, "--output=jsonpath={.spec.clusterIP}")
+	redis := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=redis",
+		"--output=jsonpath={.items[0].status.podIP}")
+	heal := d.Cut(d.ns, pod, service, redis)
+	began := time.Now()
+	d.Eventually("the app is restarted", soon, func() error {
+		if got := get("{.status.containerStatuses[0].restartCount}"); got == "0" {
+			return errors.New("not yet")
+		}
+		return nil
+	})
+	t.Logf("restarted %.1f s after the cut", time.Since(began).Seconds())
+	heal()
+	d.Eventually("it leads again", time.Minute, func() error {
+		if n := len(d.events(pod, "Leading")); n < 2 {
+			return fmt.Errorf("%d terms", n)
+		}
+		return nil
+	})
+	if got := get("{.metadata.uid}"); got != uid {
+		t.Errorf("the pod was replaced: %s, not %s", got, uid)
+	}
+	if notes := d.events(pod, "NotLeading"); !strings.Contains(strings.Join(notes, ""), "expired") {
+		t.Errorf("why it ended is not said: %q", notes)
+	}
+}
+
+// TestUpgradeAndUninstall demands that an upgrade keeps the password, and that nothing is left after all is gone.
+func TestUpgradeAndUninstall(t *testing.T) {
+	d := install(t)
+	d.settled()
+	password := func() string {
+		return d.Kubectl("get", "secret", "soloist-store", "--namespace", d.ns, "--output=jsonpath={.data.password}")
+	}
+	before, led := password(), d.leader()
+	d.Helm(append(append([]string{"upgrade"}, d.args...), "--set", "sidecar.resources.requests.memory=25Mi")...)
+	d.settled()
+	if after := password(); after != before || after == "" {
+		t.Errorf("the password was %q, is %q", before, after)
+	}
+	if now := d.leader(); now.pod == led.pod {
+		t.Errorf("%s was not replaced", led.pod)
+	}
+	d.judge()
+	d.Helm("uninstall", "soloist", "--namespace", d.ns, "--wait", "--timeout=1m")
+	d.Eventually("nothing is left", soon, func() error {
+		left, err := d.Try("get", "all,secrets,configmaps,serviceaccounts,roles,rolebindings,networkpolicies,poddisruptionbudgets,persistentvolumeclaims,leases",
+			"--namespace", d.ns, "--output=name")
+		if err != nil {
+			return err
+		}
+		var names []string
+		for _, name := range strings.Fields(left) {
+			if name != "configmap/kube-root-ca.crt" && name != "serviceaccount/default" {
+				names = append(names, name)
+			}
+		}
+		if len(names) > 0 {
+			return fmt.Errorf("%q", names)
+		}
+		return nil
+	})
+}

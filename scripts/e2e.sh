@@ -7,5 +7,8 @@ if [ -z "${E2E_KUBECONFIG:-}" ] && ! { command -v kind && docker version; } >/de
 	e2e/node/node deps
 	e2e/node/node build
 fi
+if [ -x "${SOLOIST_E2E_HOME:-$HOME/.cache/soloist-e2e}/bin/kube-apiserver" ]; then # needs no node
+	E2E=1 go test -count=1 -timeout 15m -run 'TestConformance$' ./internal/lease/kubelease
+fi
 cd e2e
-E2E=1 go test -count=1 -timeout 30m "$@" ./...
+E2E=1 go test -count=1 -timeout 45m "$@" ./...

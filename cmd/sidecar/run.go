@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,11 @@ import (
 	"log/slog"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/soloist-dev/soloist/internal/config"
+	"github.com/soloist-dev/soloist/internal/lease"
+	"github.com/soloist-dev/soloist/internal/lease/kubelease"
 	"github.com/soloist-dev/soloist/internal/lease/redislease"
 )
 
@@ -78,8 +83,24 @@ func readable(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
+// A store is a lease.Store, and a lease.Waker, that wants to be closed.
+type store interface {
+	lease.Store
+	lease.Waker
+	io.Closer
+}
+
 // openStore opens the store that the flags name; it does not connect.
-func (p program) openStore(log *slog.Logger) (*redislease.Store, error) {
+func (p program) openStore(log *slog.Logger) (store, error) {
+	if namespace, ok := p.Store.URLs[0].Namespace(); ok {
+		cluster, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("--store=%s: %w", config.Kubernetes, err)
+		}
+		return kubelease.Open(cluster, kubelease.Options{
+			Namespace: cmp.Or(namespace, p.Identity.Namespace), Lease: p.Timing.LeaseDuration, Log: log,
+		})
+	}
 	tls, err := p.Store.TLSConfig()
 	if err != nil {
 		return nil, err

@@ -141,6 +141,9 @@ func (r *reader) fill(env map[string]string) {
 		c.Store.URLs = append(c.Store.URLs, u)
 	}
 	if r.flags.Lookup("store") != nil {
+		if len(r.raw.stores) == 0 && env["KUBERNETES_SERVICE_HOST"] != "" {
+			c.Store.URLs = []StoreURL{NewStoreURL(Kubernetes)}
+		}
 		c.Store.Password = NewSecret(strings.TrimSpace(env[passwordEnv]))
 	}
 	if f := r.flags.Lookup("name"); f != nil {

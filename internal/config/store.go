@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -60,6 +61,9 @@ func (u StoreURL) String() string {
 	if err != nil || strings.Contains(p.Path, "@") {
 		return u.raw.String()
 	}
+	if p.Scheme == "kubernetes" {
+		return u.Reveal() // a namespace at most
+	}
 	if p.User != nil {
 		p.User = url.User(redacted)
 	}
@@ -87,7 +91,15 @@ func (u StoreURL) user() (name string, password bool) {
 }
 
 // laterSchemes are known, and refused until there is a store for them.
-var laterSchemes = []string{"redis+sentinel", "redis+cluster", "kubernetes"}
+var laterSchemes = []string{"redis+sentinel", "redis+cluster"}
+
+// Kubernetes begins the URL of Lease objects, in the pod's own namespace or in the one
+// that follows.
+const Kubernetes = "kubernetes://"
+
+// Namespace returns the namespace of Lease objects, and whether u is of such at all. "":
+// the pod's own.
+func (u StoreURL) Namespace() (string, bool) { return strings.CutPrefix(u.Reveal(), Kubernetes) }
 
 // parse judges the URL by itself. Its errors quote nothing of it but a known scheme: what
 // looks like a port or a path may be the rest of a password that was not escaped.
@@ -101,6 +113,12 @@ func (u StoreURL) parse() (*url.URL, error) {
 		if strings.EqualFold(scheme, later) {
 			return nil, fmt.Errorf("%s:// is not supported by this version", later)
 		}
+	}
+	if namespace, ok := u.Namespace(); ok {
+		if namespace != "" && !namespaceName.MatchString(namespace) {
+			return nil, errors.New("must be kubernetes:// alone, or with a namespace and nothing else: kubernetes://NAMESPACE")
+		}
+		return &url.URL{Scheme: "kubernetes", Host: namespace}, nil
 	}
 	p, err := url.Parse(raw)
 	if err != nil {
@@ -116,7 +134,33 @@ func (u StoreURL) parse() (*url.URL, error) {
 		}
 		return p, judgeQuery(p)
 	default:
-		return nil, errors.New("scheme must be redis, rediss (TLS) or unix")
+		return nil, errors.New("scheme must be redis, rediss (TLS), unix or kubernetes")
+	}
+}
+
+// Names of Kubernetes: of a namespace (DNS-1123 label) and of a Lease (DNS-1123 subdomain).
+var (
+	namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	leaseName     = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+)
+
+// validateLeases demands what Lease objects can keep.
+func (c *Config) validateLeases(p *problems) {
+	if len(c.Store.URLs) != 1 {
+		return
+	}
+	if _, ok := c.Store.URLs[0].Namespace(); !ok {
+		return
+	}
+	for _, e := range c.Elections {
+		if e.Slots > 0 {
+			p.flag("lock", "%s has slots, which %s can't keep: use Redis", e.Lock, Kubernetes)
+		} else if e.Lock != "" && !leaseName.MatchString(e.Lock) {
+			p.flag("lock", "%s can't be the name of a Lease (a-z 0-9 - . only): rename it, or use Redis", e.Lock)
+		}
+	}
+	if c.Store.Username != "" || !c.Store.Password.IsZero() || c.Store.PasswordFile != "" {
+		p.flag("store", "%s takes no user and no password: the pod's service account counts", Kubernetes)
 	}
 }
 
@@ -163,7 +207,7 @@ func (s Store) validate(p *problems) {
 	secure := false
 	switch len(s.URLs) {
 	case 0:
-		p.flag("store", "must say where the locks are kept, such as redis://HOST:6379")
+		p.flag("store", "must say where the locks are kept, such as redis://HOST:6379; in a cluster it is %s by itself", Kubernetes)
 	case 1:
 		u, err := s.URLs[0].parse()
 		if err != nil {
@@ -171,7 +215,9 @@ func (s Store) validate(p *problems) {
 			break
 		}
 		secure = u.Scheme == "rediss"
-		s.validateUser(p)
+		if u.Scheme != "kubernetes" {
+			s.validateUser(p)
+		}
 	default:
 		p.flag("store", "several URLs, %d here, are not supported by this version", len(s.URLs))
 	}

@@ -34,12 +34,16 @@ func TestStoreMessages(t *testing.T) {
 		{"redis://:hunter2@other", "--store=redis://r", "", ""},
 		{"redis://r", "", "SOLOIST_STORE_PASSWORD=\n hunter2\n", ""},
 
-		{"", "", "", store + `must say where the locks are kept, such as redis://HOST:6379`},
+		{"", "", "", store + `must say where the locks are kept, such as redis://HOST:6379; in a cluster it is kubernetes:// by itself`},
 		{"redis://a redis://b redis://c", "", "", store + `several URLs, 3 here, are not supported by this version`},
 		{"redis+sentinel://hunter2@a,b/main", "", "", store + `redis+sentinel:// is not supported by this version`},
 		{"redis+cluster://a,b", "", "", store + `redis+cluster:// is not supported by this version`},
-		{"kubernetes://", "", "", store + `kubernetes:// is not supported by this version`},
-		{"http://hunter2", "", "", store + `scheme must be redis, rediss (TLS) or unix`},
+		{"kubernetes://", "", "", ""},
+		{"kubernetes://shop", "", "", ""},
+		{"kubernetes://Shop", "", "", store + `must be kubernetes:// alone, or with a namespace and nothing else: kubernetes://NAMESPACE`},
+		{"kubernetes://u:p@shop", "", "", store + `must be kubernetes:// alone, or with a namespace and nothing else: kubernetes://NAMESPACE`},
+		{"kubernetes://shop/x", "", "", store + `must be kubernetes:// alone, or with a namespace and nothing else: kubernetes://NAMESPACE`},
+		{"http://hunter2", "", "", store + `scheme must be redis, rediss (TLS), unix or kubernetes`},
 		{"hunter2@r:6379", "", "", store + `must be a URL, such as redis://HOST:6379`},
 		{"redis://:6379", "", "", store + `has no host`},
 		{"redis://$(REDIS_HOST):6379", "", "", store + `holds a $(VARIABLE) that nothing has replaced: Kubernetes replaces those that are declared before it in the same container`},
@@ -146,5 +150,31 @@ func TestPasswordOfTheEnvironment(t *testing.T) {
 	c = mustParse(t, Leader, nil, env)
 	if !c.Store.Password.IsZero() {
 		t.Error("leader reads the password")
+	}
+}
+
+// In a cluster the locks are in Lease objects unless something else is said.
+func TestKubernetesStore(t *testing.T) {
+	inCluster := []string{"KUBERNETES_SERVICE_HOST=10.96.0.1", "POD_NAME=a"}
+	for args, want := range map[string]string{
+		"--lock=city-ids": "kubernetes://",
+		"--lock=city-ids --store=kubernetes://shop":      "kubernetes://shop",
+		"--lock=city-ids --store=redis://h":              "redis://h",
+		"--lock=a.b-c":                                   "kubernetes://",
+		"--lock=a/b":                                     "a/b can't be the name of a Lease",
+		"--lock=a_b":                                     "a_b can't be the name of a Lease",
+		"--lock=a=3":                                     "a has slots",
+		"--lock=a --store-username=u":                    "takes no user and no password",
+		"--lock=a --tls-ca-file=/x":                      "needs a rediss:// URL",
+		"--lock=a --store=kubernetes://h --store=redis:": "several URLs",
+	} {
+		c, _, err := Parse(Elect, strings.Fields(args), inCluster)
+		got := fmt.Sprint(err)
+		if err == nil {
+			got = c.Store.URLs[0].String()
+		}
+		if got != want && (err == nil || !strings.Contains(got, want)) {
+			t.Errorf("%s: %s; want %s", args, got, want)
+		}
 	}
 }

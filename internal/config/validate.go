@@ -63,6 +63,7 @@ func (c *Config) Validate() error {
 		c.Identity.validate(&p)
 		validateTiming(&p, c.Timing)
 		c.Store.validate(&p)
+		c.validateLeases(&p)
 		oneOfThese(&p, "store-check", c.Store.Check, CheckStrict, CheckWarn)
 		oneOfThese(&p, "delayed-restart", c.Store.DelayedRestart, DelayAuto, DelayOn, DelayOff)
 		c.validateAddresses(&p)
@@ -77,6 +78,7 @@ func (c *Config) Validate() error {
 		c.Request.validate(&p)
 	case Status:
 		c.Store.validate(&p)
+		c.validateLeases(&p)
 		oneOfThese(&p, "output", c.Output, "table", "json")
 		c.Request.validate(&p)
 	case Check:

@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	commandLimit = 3 * time.Minute // for one kubectl, unless it has a limit of its own
-	pollPeriod   = 100 * time.Millisecond
+	commandLimit = 3 * time.Minute        // for one kubectl, unless it has a limit of its own
+	pollPeriod   = 700 * time.Millisecond // each kubectl costs a third of a second of processor
 )
 
 // A Cluster is a running cluster, as one test sees it. Methods without an error end the test if they fail, so

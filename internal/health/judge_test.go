@@ -110,7 +110,7 @@ func TestReasons(t *testing.T) {
 		elector.Starting: false, elector.Ending: false, elector.Stopped: false, elector.Refused: false,
 		elector.Unhealthy: true, elector.Silent: true,
 		// These follow only from an answer.
-		elector.Acquired: true, elector.Reclaimed: true, elector.Verified: true, elector.HeldByPeer: true,
+		elector.Acquired: true, elector.Reclaimed: true, elector.Failover: true, elector.Verified: true, elector.HeldByPeer: true,
 		elector.Unverified: true, elector.Lost: true, elector.Expired: true, elector.Resigned: true,
 		elector.Unanswered: true, elector.DrainOver: true,
 	}

@@ -192,7 +192,7 @@ func TestStrayMessages(t *testing.T) {
 	n := <-in.Notices
 	want := lease.Held{
 		Holder: lease.Holder{Identity: lease.Identity{Name: "pod", PodUID: "uid", Address: "addr"}, Since: time.UnixMilli(1000)},
-		Fence:  17, Left: 5 * time.Second, Rank: 2, Waiting: 7,
+		Term:   17, Fence: 17, Left: 5 * time.Second, Rank: 2, Waiting: 7,
 		LookAgain: n.LookAgain, Turn: true,
 	}
 	if n.Now || n.Held != want || n.LookAgain < n.Left {

@@ -29,7 +29,7 @@ func LookAgain(h Held, ttl, claim time.Duration, first bool) (d time.Duration, t
 		}
 	}
 	if first {
-		return time.Millisecond + rand.N(long), false
+		return max(time.Millisecond, rand.N(long)), false
 	}
 	return long - long/4 + rand.N(long/2+1), false
 }

@@ -4,27 +4,11 @@ import (
 	"context"
 	"errors"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/soloist-dev/soloist/internal/kube/reason"
 )
 
-// kinds of errors by what the API server says.
-var kinds = map[metav1.StatusReason]string{
-	metav1.StatusReasonForbidden:          "forbidden",
-	metav1.StatusReasonUnauthorized:       "unauthorized",
-	metav1.StatusReasonNotFound:           "notfound",
-	metav1.StatusReasonConflict:           "conflict",
-	metav1.StatusReasonInvalid:            "invalid",
-	metav1.StatusReasonTooManyRequests:    "throttled",
-	metav1.StatusReasonTimeout:            "timeout",
-	metav1.StatusReasonServerTimeout:      "timeout",
-	metav1.StatusReasonServiceUnavailable: "unavailable",
-}
-
 // Kinds lists what ErrorKind of an error of this package may be.
-func Kinds() []string {
-	return []string{"forbidden", "unauthorized", "notfound", "conflict", "invalid", "throttled", "timeout", "unavailable", "other"}
-}
+func Kinds() []string { return append(reason.All(), "other") }
 
 // failure is an error of the API server, with its kind.
 type failure struct {
@@ -40,11 +24,11 @@ func failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	kind, ok := kinds[apierrors.ReasonForError(err)]
+	kind := reason.Of(err)
 	switch {
-	case ok:
+	case kind != "":
 	case errors.Is(err, context.DeadlineExceeded):
-		kind = "timeout"
+		kind = reason.Timeout
 	default:
 		kind = "other"
 	}

@@ -44,12 +44,7 @@ func (e *WaitError) Error() string {
 // IsVerdict reports whether err is the store's answer. Any other error means that
 // what was asked may or may not have happened.
 func IsVerdict(err error) bool {
-	for _, v := range []error{ErrHeld, ErrLost, ErrBurned, ErrKind, ErrFence, ErrInvalid} {
-		if errors.Is(err, v) {
-			return true
-		}
-	}
-	return false
+	return isAny(err, ErrHeld, ErrLost, ErrBurned, ErrKind, ErrFence, ErrInvalid)
 }
 
 // Held says who holds a lock, and when it is worth looking again.

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/soloist-dev/soloist/internal/lease/leasetest"
 )
 
@@ -36,51 +35,6 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// history is what the candidates of one simulation did, by the bubble's time.
-type history struct {
-	t    *testing.T
-	data bool // the server keeps its data: promise 1 holds
-
-	mu      sync.Mutex
-	highest uint64
-	terms   int
-	running map[*lease.Term]*rig
-}
-
-// check demands that at most one term is believed in right now.
-func (h *history) check() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var believing []*lease.Term
-	for term, r := range h.running {
-		if r.belief(term) == lease.Valid {
-			believing = append(believing, term)
-		}
-	}
-	if h.data && len(believing) > 1 {
-		h.t.Errorf("%v: %d leaders: %v", time.Now(), len(believing), believing)
-	}
-}
-
-func (h *history) begin(r *rig, term *lease.Term) {
-	h.mu.Lock()
-	fence := term.Grant().Fence
-	if fence <= h.highest {
-		h.t.Errorf("fence %d after %d", fence, h.highest)
-	}
-	h.highest = max(h.highest, fence)
-	h.terms++
-	h.running[term] = r
-	h.mu.Unlock()
-	h.check()
-}
-
-func (h *history) end(term *lease.Term) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.running, term)
-}
-
 func simulate(t *testing.T, seed uint64) (terms int) {
 	synctest.Test(t, func(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -88,83 +42,37 @@ func simulate(t *testing.T, seed uint64) (terms int) {
 		rate := func() float64 { return 0.995 + rnd.Float64()/100 }
 		wall := leasetest.NewClock(rate())
 		server := leasetest.NewMemory(leasetest.Config{Clock: wall.Time, Lease: timing.LeaseDuration})
-		h := &history{t: t, data: rnd.IntN(4) > 0, running: map[*lease.Term]*rig{}}
+		keeps := rnd.IntN(4) > 0
+		h := leasetest.NewHistory(t, keeps)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		rigs := make([]*rig, 3+rnd.IntN(3))
 		for i := range rigs {
 			r := newRig(t, server, rate())
 			rigs[i] = r
-			wg.Go(func() { r.campaign(ctx, h, rand.New(rand.NewPCG(seed, uint64(i)+2))) })
+			wg.Go(func() { h.Campaign(ctx, &r.Candidate, lock, rand.New(rand.NewPCG(seed, uint64(i)+2))) })
 		}
 		for range 40 {
-			trouble(rnd, rigs, server, h.data)
+			trouble(rnd, rigs, server, keeps)
 			for range 10 {
 				time.Sleep(time.Duration(rnd.Int64N(int64(500 * time.Millisecond))))
-				h.check()
+				h.Check()
 			}
 		}
 		heal(rigs)
 		// Whoever was cut off finds its way back within a call, a pause and a lease.
 		time.Sleep(2*timing.LeaseDuration + 4*timing.RetryPeriod)
 		synctest.Wait()
-		before := h.terms
-		for deadline := time.Now().Add(timing.LeaseDuration + time.Second); ; {
-			h.mu.Lock()
-			leads := len(h.running) > 0 || h.terms > before
-			h.mu.Unlock()
-			if leads {
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Error("nobody leads though all is well")
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		before, _ := h.Terms()
+		h.AwaitLeader(before, timing.LeaseDuration+time.Second)
 		cancel()
 		wg.Wait()
-		terms = h.terms
+		terms, _ = h.Terms()
 		for _, r := range rigs {
 			r.link.Close()
 		}
 	})
 	return terms
-}
-
-// campaign holds the lock again and again, for a while each time.
-func (r *rig) campaign(ctx context.Context, h *history, rnd *rand.Rand) {
-	var hint uint64
-	for ctx.Err() == nil {
-		req := request("c")
-		req.FenceHint = hint
-		term, err := r.Acquire(ctx, req)
-		if err != nil {
-			continue
-		}
-		hint = term.Grant().Fence
-		h.begin(r, term)
-		work := time.NewTimer(time.Duration(rnd.Int64N(int64(20 * time.Second))))
-		for done := false; !done; {
-			select {
-			case <-term.Renewed():
-				h.check()
-			case <-term.Ended():
-				done = true
-			case <-work.C:
-				done = true
-			case <-ctx.Done():
-				done = true
-			}
-		}
-		if rnd.IntN(3) > 0 {
-			h.end(term) // belief ends before the release is sent
-			_, _ = term.Release(ctx)
-		} else {
-			term.Stop(nil) // as a crash does: the lease runs out
-			h.end(term)
-		}
-	}
 }
 
 // trouble changes what is wrong.

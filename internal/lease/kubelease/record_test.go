@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
 
+	"github.com/soloist-dev/soloist/internal/kube/reason"
 	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/soloist-dev/soloist/internal/lease/leasetest"
 )
@@ -182,28 +183,28 @@ func TestOptions(t *testing.T) {
 func TestErrorKinds(t *testing.T) {
 	bubble(t, func(t *testing.T, s *server) {
 		a := newClient(t, s)
-		for reason, want := range map[metav1.StatusReason]string{
-			metav1.StatusReasonForbidden: KindForbidden, metav1.StatusReasonUnauthorized: KindUnauthorized,
-			metav1.StatusReasonInvalid: KindInvalid, metav1.StatusReasonTooManyRequests: KindThrottled,
-			metav1.StatusReasonTimeout: KindTimeout, metav1.StatusReasonServiceUnavailable: KindUnavailable,
-			"Nonsense": KindOther,
+		for status, want := range map[metav1.StatusReason]string{
+			metav1.StatusReasonForbidden: reason.Forbidden, metav1.StatusReasonUnauthorized: reason.Unauthorized,
+			metav1.StatusReasonInvalid: reason.Invalid, metav1.StatusReasonTooManyRequests: reason.Throttled,
+			metav1.StatusReasonTimeout: lease.KindTimeout, metav1.StatusReasonServiceUnavailable: reason.Unavailable,
+			"Nonsense": lease.KindOther,
 		} {
-			s.refuse("GET", http.StatusTeapot, reason)
+			s.refuse("GET", http.StatusTeapot, status)
 			_, err := a.Acquire(t.Context(), ask("a"))
-			wantKind(t, string(reason), err, want)
+			wantKind(t, string(status), err, want)
 		}
 		s.refuse("GET", 404, metav1.StatusReasonNotFound)
 		s.refuse("POST", 404, metav1.StatusReasonNotFound)
 		_, err := a.Acquire(t.Context(), ask("a"))
-		wantKind(t, "no namespace", err, KindNotFound)
+		wantKind(t, "no namespace", err, reason.NotFound)
 		a.w.set(func(leasetest.Call) leasetest.Fate { return leasetest.Fate{Refused: true} })
 		_, err = a.Inspect(t.Context(), name)
-		wantKind(t, "nobody there", err, KindRefused)
+		wantKind(t, "nobody there", err, lease.KindRefused)
 		a.w.setDown(true)
 		a.w.set(func(leasetest.Call) leasetest.Fate { return leasetest.Fate{} })
 		a.unanswered(func(ctx context.Context) error {
 			_, err := a.Inspect(ctx, name)
-			wantKind(t, "no answer", err, KindTimeout)
+			wantKind(t, "no answer", err, lease.KindTimeout)
 			return err
 		})
 	})
@@ -211,7 +212,7 @@ func TestErrorKinds(t *testing.T) {
 
 func wantKind(t *testing.T, what string, err error, kind string) {
 	t.Helper()
-	var e *Error
+	var e *lease.StoreError
 	if !errors.As(err, &e) || e.ErrorKind() != kind || lease.IsVerdict(err) {
 		t.Errorf("%s: %v, want kind %s and no verdict", what, err, kind)
 	}

@@ -25,85 +25,6 @@ var (
 
 var short = lease.Timing{LeaseDuration: 3 * time.Second, RenewDeadline: 2 * time.Second, RetryPeriod: 400 * time.Millisecond}
 
-// history is what the candidates of one simulation believed, by the bubble's time.
-type history struct {
-	t    *testing.T
-	keep bool // no object is deleted: at most one believes at a time
-
-	mu      sync.Mutex
-	highest uint64
-	terms   int
-	running map[*lease.Term]lease.Clock
-}
-
-// check demands that at most one term is believed in right now.
-func (h *history) check() {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	var believing []*lease.Term
-	for term, clock := range h.running {
-		if belief, _ := term.Validity().At(clock()); belief == lease.Valid {
-			believing = append(believing, term)
-		}
-	}
-	if h.keep && len(believing) > 1 {
-		h.t.Errorf("%v: %d leaders: %v", time.Now(), len(believing), believing)
-	}
-}
-
-func (h *history) begin(term *lease.Term, clock lease.Clock) {
-	h.mu.Lock()
-	fence := term.Grant().Fence
-	if fence <= h.highest {
-		h.t.Errorf("fence %d after %d", fence, h.highest)
-	}
-	h.highest = max(h.highest, fence)
-	h.terms++
-	h.running[term] = clock
-	h.mu.Unlock()
-	h.check()
-}
-
-func (h *history) end(term *lease.Term) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	delete(h.running, term)
-}
-
-// campaign holds the lock again and again, for a while each time.
-func (c *client) campaign(ctx context.Context, h *history, clock lease.Clock, rnd *rand.Rand) {
-	candidate := lease.Candidate{Store: c.Store, Timing: short, Clock: clock}
-	for ctx.Err() == nil {
-		r := ask("c")
-		r.Token = ""
-		term, err := candidate.Acquire(ctx, r)
-		if err != nil {
-			continue
-		}
-		h.begin(term, clock)
-		work := time.NewTimer(time.Duration(rnd.Int64N(int64(20 * time.Second))))
-		for done := false; !done; {
-			select {
-			case <-term.Renewed():
-				h.check()
-			case <-term.Ended():
-				done = true
-			case <-work.C:
-				done = true
-			case <-ctx.Done():
-				done = true
-			}
-		}
-		if rnd.IntN(3) > 0 {
-			h.end(term) // belief ends before the release is sent
-			_, _ = term.Release(ctx)
-		} else {
-			term.Stop(nil) // as a crash does: the lease runs out
-			h.end(term)
-		}
-	}
-}
-
 // trouble changes what is wrong.
 func trouble(rnd *rand.Rand, s *server, clients []*client, keep bool) {
 	c := clients[rnd.IntN(len(clients))]
@@ -155,11 +76,11 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-func simulate(t *testing.T, seed uint64) int {
-	h := &history{t: t, running: map[*lease.Term]lease.Clock{}}
+func simulate(t *testing.T, seed uint64) (terms int) {
 	bubble(t, func(t *testing.T, s *server) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
-		h.keep = rnd.IntN(4) > 0
+		keep := rnd.IntN(4) > 0 // no object is deleted
+		h := leasetest.NewHistory(t, keep)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
 		clients := make([]*client, 2+rnd.IntN(2))
@@ -170,13 +91,14 @@ func simulate(t *testing.T, seed uint64) int {
 			clients[i] = c
 			// Within the promise: every rate within 1 % of every other, and of the Store's.
 			clock := leasetest.NewClock(0.995 + rnd.Float64()/100)
-			wg.Go(func() { c.campaign(ctx, h, clock.Now, rand.New(rand.NewPCG(seed, uint64(i)+2))) })
+			candidate := &lease.Candidate{Store: c.Store, Timing: short, Clock: clock.Now}
+			wg.Go(func() { h.Campaign(ctx, candidate, name, rand.New(rand.NewPCG(seed, uint64(i)+2))) })
 		}
 		for range 30 {
-			trouble(rnd, s, clients, h.keep)
+			trouble(rnd, s, clients, keep)
 			for range 8 {
 				time.Sleep(time.Duration(rnd.Int64N(int64(500 * time.Millisecond))))
-				h.check()
+				h.Check()
 			}
 		}
 		for _, c := range clients {
@@ -185,23 +107,13 @@ func simulate(t *testing.T, seed uint64) int {
 		}
 		// Whoever was cut off finds its way back; what is late arrives; a lease runs out.
 		time.Sleep(3*short.LeaseDuration + 8*time.Second)
-		h.mu.Lock()
-		before := h.terms
-		h.mu.Unlock()
-		led := func() bool {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			return len(h.running) > 0 || h.terms > before
-		}
-		for deadline := time.Now().Add(2 * short.LeaseDuration); !led(); time.Sleep(10 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("nobody leads though all is well")
-			}
-		}
+		before, _ := h.Terms()
+		h.AwaitLeader(before, 2*short.LeaseDuration)
 		cancel()
 		wg.Wait()
+		terms, _ = h.Terms()
 	})
-	return h.terms
+	return terms
 }
 
 // A storm: all write to one object, and lose most of the races. Nobody gets it twice at once.

@@ -83,7 +83,7 @@ func TestB1_AcquireThatArrivesLate(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	_, err := s.Acquire(ctx, r)
 	cancel()
-	wantKind(t, "acquire", err, KindTimeout)
+	wantKind(t, "acquire", err, lease.KindTimeout)
 	late.Wait(1)
 	release(t, s, r.Claim, false)
 	close(let)
@@ -115,7 +115,7 @@ func TestB1_B11_LateRequestsOfAnEndedTerm(t *testing.T) {
 			_, err = s.Extend(ctx, g, lease.Extension{TTL: 2 * long})
 		}
 		cancel()
-		wantKind(t, "late", err, KindTimeout)
+		wantKind(t, "late", err, lease.KindTimeout)
 		late.Wait(1)
 		srv.Must("DEL", "soloist:{L}:lk") // as when the lease has run out
 		n := acquire(t, other, next)

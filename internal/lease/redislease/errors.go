@@ -1,25 +1,16 @@
 package redislease
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
-	"os"
-	"slices"
 	"strings"
-	"syscall"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/soloist-dev/soloist/internal/lease"
 )
 
-// Kinds of an Error: a closed set, fit for a metric's label.
+// Kinds of a [lease.StoreError] that only this store has.
 const (
-	KindTimeout   = "timeout"
-	KindRefused   = "refused"   // nobody listens
-	KindClosed    = "closed"    // the connection broke: the request may have been executed
 	KindLoading   = "loading"   // LOADING
 	KindReadOnly  = "readonly"  // READONLY, MASTERDOWN: a replica
 	KindMemory    = "oom"       // OOM
@@ -31,28 +22,12 @@ const (
 	KindNoScript  = "noscript"  // scripts are not to be had here
 	KindCluster   = "cluster"   // MOVED, CLUSTERDOWN, CROSSSLOT, TRYAGAIN
 	KindEviction  = "eviction"  // the server may throw locks away
-	KindProtocol  = "protocol"  // a reply that makes no sense
-	KindOther     = "other"
 )
 
-// Error is an answer that is no verdict, or the lack of one.
-type Error struct {
-	Op   string // acquire, extend, release, inspect, subscribe, check
-	Kind string
-	Err  error
+// newError returns err as what the store said to op.
+func newError(op, kind string, err error) error {
+	return &lease.StoreError{Store: "redis", Op: op, Kind: kind, Advice: advice[kind], Err: err}
 }
-
-func (e *Error) Error() string {
-	if advice := advice[e.Kind]; advice != "" {
-		return fmt.Sprintf("redis %s: %v (%s)", e.Op, e.Err, advice)
-	}
-	return fmt.Sprintf("redis %s: %v", e.Op, e.Err)
-}
-
-func (e *Error) Unwrap() error { return e.Err }
-
-// ErrorKind returns the kind, for metrics.
-func (e *Error) ErrorKind() string { return e.Kind }
 
 // advice says what to do about errors that do not go away by themselves.
 var advice = map[string]string{
@@ -91,10 +66,10 @@ func failed(op string, err error) error {
 	}
 	kind := kindOf(err)
 	var reply redis.Error
-	if kind == KindOther && errors.As(err, &reply) && strings.Contains(reply.Error(), "INVALID ") {
+	if kind == lease.KindOther && errors.As(err, &reply) && strings.Contains(reply.Error(), "INVALID ") {
 		return fmt.Errorf("%w: %w", lease.ErrInvalid, err)
 	}
-	return &Error{Op: op, Kind: kind, Err: err}
+	return newError(op, kind, err)
 }
 
 func kindOf(err error) string {
@@ -118,28 +93,17 @@ func kindOf(err error) string {
 		case strings.HasPrefix(text, "unknown command") && strings.Contains(strings.ToLower(text), "eval"):
 			return KindNoScript
 		}
-		return KindOther
+		return lease.KindOther
 	}
-	var timeout net.Error
 	switch {
 	case errors.Is(err, errCredentials):
 		return KindAuth
 	case errors.Is(err, errReply):
-		return KindProtocol
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
-		errors.As(err, &timeout) && timeout.Timeout(), errors.Is(err, redis.ErrPoolTimeout):
-		return KindTimeout
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed),
-		errors.Is(err, redis.ErrClosed):
-		return KindClosed
-	case isAny(err, syscall.ECONNREFUSED, syscall.EHOSTUNREACH, syscall.ENETUNREACH, os.ErrNotExist):
-		return KindRefused
-	case isAny(err, syscall.ECONNRESET, syscall.EPIPE, syscall.ECONNABORTED):
-		return KindClosed
+		return lease.KindProtocol
+	case errors.Is(err, redis.ErrPoolTimeout):
+		return lease.KindTimeout
+	case errors.Is(err, redis.ErrClosed):
+		return lease.KindClosed
 	}
-	return KindOther
-}
-
-func isAny(err error, targets ...error) bool {
-	return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
+	return lease.NetworkKind(err)
 }

@@ -36,8 +36,8 @@ func TestB37_ErrorsAreNoVerdicts(t *testing.T) {
 		"CROSSSLOT Keys in request don't hash to the same slot":                                KindCluster,
 		"TRYAGAIN Multiple keys request during rehashing of slot":                              KindCluster,
 		"BUSY Redis is busy running a script. You can only call SCRIPT KILL":                   KindBusy,
-		"ERR max number of clients reached":                                                    KindOther,
-		"ERR something new":                                                                    KindOther,
+		"ERR max number of clients reached":                                                    lease.KindOther,
+		"ERR something new":                                                                    lease.KindOther,
 		// As before 7.0 said it, from within a script.
 		"ERR Error running script (call to f_1f): @user_script:9: -OOM command not allowed when used memory":         KindMemory,
 		"ERR Error running script (call to f_1f): @user_script:9: -READONLY You can't write against a read only":     KindReadOnly,
@@ -136,8 +136,8 @@ func TestNobodyListens(t *testing.T) {
 		if lease.IsVerdict(err) {
 			t.Fatalf("Extend: %v", err)
 		}
-		var e *Error
-		return errors.As(err, &e) && e.Kind == KindRefused
+		var e *lease.StoreError
+		return errors.As(err, &e) && e.Kind == lease.KindRefused
 	})
 	accept()
 	until(t, "connects again", func() bool {
@@ -146,7 +146,7 @@ func TestNobodyListens(t *testing.T) {
 	})
 	gone := open(t, "unix://"+t.TempDir()+"/none")
 	for op, err := range everyOp(t.Context(), gone, g) {
-		wantKind(t, op, err, KindRefused)
+		wantKind(t, op, err, lease.KindRefused)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestSilentServer(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		started := time.Now()
 		for op, err := range everyOp(ctx, s, g) {
-			wantKind(t, op, err, KindTimeout)
+			wantKind(t, op, err, lease.KindTimeout)
 		}
 		if took := time.Since(started); took > patient/2 {
 			t.Errorf("four calls with 50 ms in all took %v", took)
@@ -242,7 +242,7 @@ func TestRenewalsDoNotWaitForCalls(t *testing.T) {
 	defer cancelShort()
 	for op, err := range everyOp(short, s, g) {
 		if op != "extend" {
-			wantKind(t, op, err, KindTimeout)
+			wantKind(t, op, err, lease.KindTimeout)
 		}
 	}
 	for range 2 {

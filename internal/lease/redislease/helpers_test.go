@@ -98,7 +98,7 @@ func until(t testing.TB, what string, happened func() bool) {
 // wantKind wants an error of a kind, which is no verdict.
 func wantKind(t testing.TB, what string, err error, kind string) {
 	t.Helper()
-	var e *Error
+	var e *lease.StoreError
 	if !errors.As(err, &e) || e.Kind != kind || e.ErrorKind() != kind {
 		t.Errorf("%s: error %v, want one of kind %s", what, err, kind)
 	}

@@ -166,9 +166,9 @@ func TestJoinAfterClose(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.Join(t.Context(), "L")
-	wantKind(t, "Join", err, KindClosed)
+	wantKind(t, "Join", err, lease.KindClosed)
 	for op, err := range everyOp(t.Context(), s, lease.Grant{Claim: request("L").Claim}) {
-		wantKind(t, op, err, KindClosed)
+		wantKind(t, op, err, lease.KindClosed)
 	}
 }
 

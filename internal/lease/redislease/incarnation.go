@@ -32,13 +32,13 @@ type incarnation struct {
 	checked time.Time // when evicts was read
 }
 
-// trusted returns nil, a *lease.WaitError while the server is too young, or an *Error of
+// trusted returns nil, a *lease.WaitError while the server is too young, or a *lease.StoreError of
 // KindEviction.
 func (in *incarnation) trusted() error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.strict && in.evicts != "" {
-		return &Error{Op: "check", Kind: KindEviction, Err: errors.New(in.evicts)}
+		return newError("check", KindEviction, errors.New(in.evicts))
 	}
 	if left := time.Until(in.until); left > 0 {
 		return &lease.WaitError{For: left, Reason: in.why}
@@ -94,7 +94,7 @@ func (in *incarnation) tolerate(err error) error {
 		return err
 	}
 	switch kindOf(err) {
-	case KindNoPerm, KindOther:
+	case KindNoPerm, lease.KindOther:
 		in.log.Warn("can't tell whether the store evicts locks, nor when it started: a restart that loses data is not waited for",
 			"error", err, "do", "allow INFO (+info)")
 		return nil

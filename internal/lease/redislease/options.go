@@ -54,13 +54,20 @@ type Options struct {
 	AllowEviction bool
 	// Claim is how long a slot is kept for the next in line; 0: DefaultClaim.
 	Claim time.Duration
-	// CallTimeout bounds dialling; calls are bounded by their context. 0: 2 s.
+	// CallTimeout bounds the reads and writes of calls without a deadline of their own, and
+	// the pause between two attempts to subscribe. 0: 2 s.
 	CallTimeout time.Duration
 	// PoolSize bounds the connections for everything but renewals, which may use two
 	// more, and the inbox, which has one of its own. 0: 4.
 	PoolSize int
 	Log      *slog.Logger // nil: discard
 }
+
+// dialTimeout bounds a lookup, a connection and its TLS handshake together. It is longer
+// than a call, which does not wait for it: go-redis dials beside the call, and the next one
+// finds the connection. A resolver waits 5 s before it repeats a lost query (resolv.conf(5)),
+// and within a call's 2 s would never come to that.
+const dialTimeout = 10 * time.Second
 
 // quiet keeps go-redis from writing to stderr by itself: what it would say comes back as
 // an error too.
@@ -114,7 +121,7 @@ func (o *Options) client() (*redis.Options, error) {
 	r.ContextTimeoutEnabled = true
 	r.MaxRetries = -1
 	r.DialerRetries = 1
-	r.DialTimeout = o.CallTimeout
+	r.DialTimeout = dialTimeout
 	r.ReadTimeout = o.CallTimeout
 	r.WriteTimeout = o.CallTimeout
 	r.PoolTimeout = o.CallTimeout

@@ -181,7 +181,7 @@ func Default(verb string) *Config {
 		Verb:   verb,
 		Timing: lease.DefaultTiming,
 		Store: Store{
-			KeyPrefix:      "soloist",
+			KeyPrefix:      defaultPrefix,
 			Check:          CheckStrict,
 			DelayedRestart: DelayAuto,
 		},

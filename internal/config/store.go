@@ -97,6 +97,8 @@ var laterSchemes = []string{"redis+sentinel", "redis+cluster"}
 // that follows.
 const Kubernetes = "kubernetes://"
 
+const defaultPrefix = "soloist"
+
 // Namespace returns the namespace of Lease objects, and whether u is of such at all. "":
 // the pod's own.
 func (u StoreURL) Namespace() (string, bool) { return strings.CutPrefix(u.Reveal(), Kubernetes) }
@@ -149,8 +151,15 @@ func (c *Config) validateLeases(p *problems) {
 	if len(c.Store.URLs) != 1 {
 		return
 	}
-	if _, ok := c.Store.URLs[0].Namespace(); !ok {
+	namespace, ok := c.Store.URLs[0].Namespace()
+	if !ok {
 		return
+	}
+	if namespace == "" && c.Identity.Namespace == "" {
+		p.flag("store", "%s does not know its namespace: set POD_NAMESPACE, or name it: %sNAMESPACE", Kubernetes, Kubernetes)
+	}
+	if c.Store.KeyPrefix != defaultPrefix {
+		p.flag("key-prefix", "has no meaning with %s, where a lock is the Lease of its name: remove it", Kubernetes)
 	}
 	for _, e := range c.Elections {
 		if e.Slots > 0 {

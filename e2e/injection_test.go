@@ -54,46 +54,16 @@ func injector(t *testing.T, c *cluster.Cluster, mode string, set ...string) (nam
 
 // asking is a pod with these annotations, as JSON.
 func asking(namespace, name string, annotations map[string]string) string {
-	pod := map[string]any{
-		"apiVersion": "v1", "kind": "Pod",
-		"metadata": map[string]any{"name": name, "namespace": namespace, "annotations": annotations},
-		"spec": map[string]any{
-			"automountServiceAccountToken": false, // its volume has a random name
-			"securityContext": map[string]any{
-				"runAsNonRoot": true, "runAsUser": 65532, "seccompProfile": map[string]any{"type": "RuntimeDefault"},
-			},
-			"initContainers": []any{plainContainer("prepare", nil)},
-			"containers": []any{
-				plainContainer("app", []any{map[string]any{"name": "SOLOIST_URL", "value": "mine"}}),
-				plainContainer("other", nil),
-			},
-		},
-	}
-	b, err := json.Marshal(pod)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-func plainContainer(name string, env []any) map[string]any {
-	c := map[string]any{
-		"name": name, "image": sidecarImage + ":e2e", "args": []any{"version"},
-		"securityContext": map[string]any{"allowPrivilegeEscalation": false, "capabilities": map[string]any{"drop": []any{"ALL"}}},
-	}
-	if env != nil {
-		c["env"] = env
-	}
-	return c
-}
-
-// enabled are annotations of a pod that asks.
-func enabled(more ...string) map[string]string {
-	a := map[string]string{"soloist.dev/inject": "enabled"}
-	for i := 0; i < len(more); i += 2 {
-		a["config.soloist.dev/"+more[i]] = more[i+1]
-	}
-	return a
+	app := func(name string) object { return container(name, sidecarImage+":e2e", "version") }
+	first := app("app")
+	first["env"] = []object{{"name": "SOLOIST_URL", "value": "mine"}}
+	spec := podSpec("Always", first, app("other"))
+	spec["initContainers"] = []object{app("prepare")}
+	spec["automountServiceAccountToken"] = false // its volume has a random name
+	return manifest(object{
+		"apiVersion": "v1", "kind": "Pod", "spec": spec,
+		"metadata": object{"name": name, "namespace": namespace, "annotations": annotations},
+	})
 }
 
 // admit returns the spec with which the API server would take a pod.

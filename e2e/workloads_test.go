@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,33 +10,6 @@ import (
 
 	"github.com/soloist-dev/soloist/e2e/internal/image"
 )
-
-// podSpec is of pods that ask for the sidecar. Its one container is the app.
-func podSpec(restart, image string, args ...string) string {
-	b, err := json.Marshal(args)
-	if err != nil {
-		panic(err)
-	}
-	return fmt.Sprintf(`
-      restartPolicy: %s
-      terminationGracePeriodSeconds: 5
-      securityContext: {runAsNonRoot: true, runAsUser: 65532, seccompProfile: {type: RuntimeDefault}}
-      containers:
-      - name: app
-        image: %s
-        args: %s
-        securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
-`, restart, image, b)
-}
-
-// asks is the metadata of a pod that asks for the sidecar.
-func asks(flags ...string) string {
-	b, err := json.Marshal(map[string]any{"annotations": enabled(flags...), "labels": map[string]string{"e2e": "workload"}})
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
 
 func loadBeat(t *testing.T, d *demo) {
 	t.Helper()
@@ -77,13 +49,17 @@ func (d *demo) events(pod, reason string) []string {
 // TestJobs runs a Job and a CronJob to their ends with the sidecar in their pods: a native sidecar does not keep them.
 func TestJobs(t *testing.T) {
 	d := install(t)
-	job := func(name string) string {
-		return "\n  template:\n    metadata: " + asks("lock", name) + "\n    spec:" + podSpec("OnFailure", sidecarImage+":e2e", "wait")
+	job := func(name string) object {
+		return object{"template": object{
+			"metadata": asks("lock", name),
+			"spec":     podSpec("OnFailure", container("app", sidecarImage+":e2e", "wait")),
+		}}
 	}
-	d.Apply("apiVersion: batch/v1\nkind: Job\nmetadata: {name: once, namespace: " + d.ns + "}\nspec:" + job("once"))
-	indented := strings.ReplaceAll("\nspec:"+job("nightly"), "\n", "\n    ")
-	d.Apply("apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: nightly, namespace: " + d.ns +
-		"}\nspec:\n  schedule: '* * * * *'\n  jobTemplate:" + indented)
+	named := func(name string) object { return object{"name": name, "namespace": d.ns} }
+	d.Apply(manifest(object{"apiVersion": "batch/v1", "kind": "Job", "metadata": named("once"), "spec": job("once")}))
+	d.Apply(manifest(object{"apiVersion": "batch/v1", "kind": "CronJob", "metadata": named("nightly"), "spec": object{
+		"schedule": "* * * * *", "jobTemplate": object{"spec": job("nightly")},
+	}}))
 	d.Kubectl("wait", "--for=condition=Complete", "job/once", "--namespace", d.ns, "--timeout=90s")
 	d.Eventually("a run of the CronJob", 150*time.Second, func() error {
 		if got := d.Kubectl("get", "cronjob", "nightly", "--namespace", d.ns, "--output=jsonpath={.status.lastSuccessfulTime}"); got == "" {
@@ -104,9 +80,7 @@ func TestFastFailover(t *testing.T) {
 	d := install(t, "sidecar.fastFailover.enabled=true", "sidecar.defaults.fast-failover=pod")
 	loadBeat(t, d)
 	for _, name := range []string{"a", "b"} {
-		meta := strings.Replace(asks("lock", "solo"), "{", fmt.Sprintf(`{"name":%q,"namespace":%q,`, name, d.ns), 1)
-		d.Apply("apiVersion: v1\nkind: Pod\nmetadata: " + meta + "\nspec:\n" +
-			strings.ReplaceAll("      serviceAccountName: city-ids"+podSpec("Never", beatImage), "\n      ", "\n  ")[4:])
+		d.Apply(beating(d.ns, name, "Never", "lock", "solo"))
 	}
 	leader, standby := d.marked("leader", 1)[0], d.marked("standby", 1)[0]
 	d.Eventually("the standby waits in line", soon, func() error { // it has read who leads
@@ -141,10 +115,8 @@ func TestFastFailover(t *testing.T) {
 func TestOnLost(t *testing.T) {
 	d := install(t)
 	loadBeat(t, d)
-	meta := strings.Replace(asks("lock", "solo", "on-lost", "exit", "lease-duration", "6s", "renew-deadline", "2s", "retry-period", "500ms"),
-		"{", fmt.Sprintf(`{"name":"a","namespace":%q,`, d.ns), 1)
-	d.Apply("apiVersion: v1\nkind: Pod\nmetadata: " + meta + "\nspec:\n" +
-		strings.ReplaceAll("      serviceAccountName: city-ids"+podSpec("Always", beatImage), "\n      ", "\n  ")[4:])
+	d.Apply(beating(d.ns, "a", "Always",
+		"lock", "solo", "on-lost", "exit", "lease-duration", "6s", "renew-deadline", "2s", "retry-period", "500ms"))
 	pod := d.marked("leader", 1)[0]
 	get := func(path string) string {
 		return d.Kubectl("get", "pod", pod, "--namespace", d.ns, "--output=jsonpath="+path)

@@ -31,8 +31,9 @@ type sidecar struct {
 	app      *api.Server
 	appAddrs []net.Listener
 	electors []*elector.Elector
-	marks    *podmeta.Actor      // nil: the pod is not marked
-	lost     chan elector.Reason // a mailbox of one; for --on-lost=exit
+	marks    *podmeta.Actor // nil: the pod is not marked
+	losing   sync.Once
+	lost     chan struct{} // closed for --on-lost=exit, at the first loss
 }
 
 func elect(ctx context.Context, p program) int {
@@ -59,7 +60,7 @@ func elect(ctx context.Context, p program) int {
 
 // assemble opens the listeners and makes the parts; nothing runs yet.
 func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logger) (*sidecar, error) {
-	s := &sidecar{log: log, lost: make(chan elector.Reason, 1)}
+	s := &sidecar{log: log, lost: make(chan struct{})}
 	var err error
 	s.gate, err = apphealth.New(apphealth.Config{
 		URL: p.App.HealthURL, Period: p.App.HealthPeriod, Timeout: p.App.HealthTimeout,
@@ -89,7 +90,7 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 			// under this pod and address is dead.
 			Reclaim:      p.Identity.PodUID != "",
 			DrainTimeout: p.App.DrainTimeout,
-			OnLost:       s.onLost(p.App.OnLost),
+			OnLost:       s.onLost(p.App.OnLost, e.Lock, failover),
 			Failure:      detector,
 			OnGrant:      failover.onGrant(e.Lock, log),
 			Log:          log,
@@ -134,16 +135,18 @@ func (p program) heartbeat(g *apphealth.Gate) func() {
 	return g.Beat
 }
 
-// onLost is what an elector calls when a term ended that nobody meant to end.
-func (s *sidecar) onLost(do config.OnLost) func(elector.Reason) {
+// onLost returns what an elector calls when a term ended that nobody meant to end.
+func (s *sidecar) onLost(do config.OnLost, lock string, noted failover) func(elector.Reason) {
 	if do != config.LostExit {
 		return nil
 	}
 	return func(r elector.Reason) {
-		select {
-		case s.lost <- r:
-		default: // one is enough
-		}
+		s.losing.Do(func() {
+			s.log.Error("exiting so that the containers restart",
+				"lock", lock, "reason", string(r), "exit_code", config.ExitLost)
+			noted.onLost(lock, r, s.log)
+			close(s.lost)
+		})
 	}
 }
 
@@ -173,8 +176,7 @@ func (s *sidecar) run(ctx context.Context) int {
 	case err := <-failed:
 		s.log.Error("an interface failed", "error", err)
 		code = config.ExitFailed
-	case reason := <-s.lost:
-		s.log.Error("exiting so that the containers restart", "reason", string(reason), "exit_code", config.ExitLost)
+	case <-s.lost:
 		// The elections are not stopped: that would release what they hold.
 		words, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 		defer done()

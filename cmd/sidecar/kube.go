@@ -40,8 +40,17 @@ func (p program) podMarks(electors []*elector.Elector, log *slog.Logger) (*podme
 	}
 	return podmeta.New(podmeta.Config{
 		Pod: pod, API: api, Elections: elections[podmeta.Election](electors),
-		ReadinessGate: p.Pod.ReadinessGate, Log: log,
+		ReadinessGate: p.Pod.ReadinessGate, LastWords: p.lastWords(), Log: log,
 	}), nil
+}
+
+// lastWords is how long the pod's marks have to show the end; 0: as long as they take by
+// themselves. When containers are to restart, the lease must outlive the app.
+func (p program) lastWords() time.Duration {
+	if p.App.OnLost != config.LostExit {
+		return 0
+	}
+	return min(time.Second, p.Timing.LeaseDuration-p.Timing.RenewDeadline-config.RestartTakes)
 }
 
 // failover is what the elections need for fast failover.
@@ -82,6 +91,16 @@ func (f failover) onGrant(lock string, log *slog.Logger) func(uint64) {
 		if err := f.message.Add(lock, fence); err != nil {
 			log.Warn("the term is not noted in the termination message", "lock", lock, "error", err)
 		}
+	}
+}
+
+// onLost notes why the process is about to end.
+func (f failover) onLost(lock string, reason elector.Reason, log *slog.Logger) {
+	if f.message == nil {
+		return
+	}
+	if err := f.message.Lost(lock, string(reason)); err != nil {
+		log.Warn("the loss is not noted in the termination message", "lock", lock, "error", err)
 	}
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -186,11 +188,19 @@ func freePort(t *testing.T) string {
 func TestOnLostExit(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t)
-	p := start(t, s, "a", "--on-lost=exit", "--lease-duration=6s", "--renew-deadline=2s")
-	leads(t, p)
+	message := filepath.Join(t.TempDir(), "termination-log")
+	if err := os.WriteFile(message, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, s, "a", "--on-lost=exit", "--lease-duration=6s", "--renew-deadline=2s", "--termination-message-path="+message)
+	_, a := leads(t, p)
 	s.Must("FLUSHALL")
 	if c := p.exited(); c != 42 {
 		t.Errorf("exit code %d, want 42", c)
+	}
+	want := fmt.Sprintf("led %q with fence %d\nlost %q: lost\n", "city-ids", a.Fence, "city-ids")
+	if said, err := os.ReadFile(message); string(said) != want {
+		t.Errorf("termination message %q, %v; want %q", said, err, want)
 	}
 }
 

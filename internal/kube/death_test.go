@@ -199,11 +199,14 @@ func TestTerminationMessage(t *testing.T) {
 	if err := m.Add("city-ids", 1234); err != nil {
 		t.Fatal(err)
 	}
+	if err := m.Lost("city-ids", "expired"); err != nil {
+		t.Fatal(err)
+	}
 	said, err := os.ReadFile(path)
 	if err != nil || len(said) > 4096 {
 		t.Fatalf("%d bytes, %v; the kubelet takes 4096", len(said), err)
 	}
-	for line, want := range map[string]bool{term("city-ids", 1234): true, term("city-ids", 123): false, term("ids", 1234): false} {
+	for line, want := range map[string]bool{"lost \"city-ids\": expired\n": true, term("city-ids", 1234): true, term("city-ids", 123): false, term("ids", 1234): false} {
 		if strings.Contains(string(said), line) != want {
 			t.Errorf("%q in the message: %v", line, !want)
 		}

@@ -34,9 +34,19 @@ func NewTerminationMessage(path string) *TerminationMessage {
 // or the process dies before, there is no proof of the term's end, and its lease is
 // waited for.
 func (m *TerminationMessage) Add(lock string, fence uint64) error {
+	return m.add(term(lock, fence))
+}
+
+// Lost notes why the process is about to end itself: for people, who may look for it when
+// no API server could be told.
+func (m *TerminationMessage) Lost(lock, reason string) error {
+	return m.add(fmt.Sprintf("lost %q: %s\n", lock, reason))
+}
+
+func (m *TerminationMessage) add(line string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.said += term(lock, fence)
+	m.said += line
 	for len(m.said) > maxMessage { // the oldest term
 		_, m.said, _ = strings.Cut(m.said, "\n")
 	}

@@ -1,6 +1,7 @@
 package podmeta
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -16,9 +17,8 @@ const (
 	callTimeout  = 5 * time.Second
 	firstBackoff = 250 * time.Millisecond
 	maxBackoff   = 30 * time.Second
-	maxEvents    = 32 // that wait; more, and the oldest are dropped
-	// lastWords is how long an actor that ends goes on saying what it has not said.
-	lastWords = 500 * time.Millisecond
+	maxEvents    = 32              // that wait; more, and the oldest are dropped
+	lastWords    = 2 * time.Second // what Config.LastWords is by itself
 )
 
 // An Election is what is shown. Its methods do not block.
@@ -40,8 +40,10 @@ type Config struct {
 	Pod           Pod
 	API           API
 	Elections     []Election
-	ReadinessGate bool         // keep the pod's condition soloist.dev/leader
-	Log           *slog.Logger // nil: discard
+	ReadinessGate bool // keep the pod's condition soloist.dev/leader
+	// LastWords is how long an actor that ends goes on saying what it has not said. 0: 2 s.
+	LastWords time.Duration
+	Log       *slog.Logger // nil: discard
 }
 
 // Stats counts what has happened since the start.
@@ -72,6 +74,7 @@ type Actor struct {
 
 // New returns an Actor that has yet to Run.
 func New(c Config) *Actor {
+	c.LastWords = cmp.Or(c.LastWords, lastWords)
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -91,8 +94,8 @@ func (a *Actor) Stats() Stats {
 	return s
 }
 
-// Run shows what the elections say until ctx is done, and then for at most half a second
-// what has not been shown yet. Call it once.
+// Run shows what the elections say until ctx is done, and then for at most
+// Config.LastWords what has not been shown yet. Call it once.
 func (a *Actor) Run(ctx context.Context) {
 	var watchers sync.WaitGroup
 	for i, e := range a.cfg.Elections {
@@ -127,7 +130,7 @@ func (a *Actor) Run(ctx context.Context) {
 		case <-ctx.Done():
 			retry.Stop()
 			watchers.Wait()
-			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.LastWords)
 			defer cancel()
 			a.write(last)
 			return

@@ -168,10 +168,12 @@ func (e *Elector) publish(s State, attrs ...any) {
 }
 
 // follow publishes that this candidate does not lead, for reason.
-func (e *Elector) follow(reason Reason, attrs ...any) {
+func (e *Elector) follow(reason Reason, attrs ...any) { e.followSince(time.Now(), reason, attrs...) }
+
+func (e *Elector) followSince(since time.Time, reason Reason, attrs ...any) {
 	s := *e.State()
 	if s.Phase == Leader || s.Phase == Unknown {
-		s.Since = time.Now()
+		s.Since = since
 		if s.Holder == s.Name {
 			s.Holder = ""
 		}

@@ -489,3 +489,38 @@ func TestB42CampaignsForEver(t *testing.T) {
 		})
 	}
 }
+
+// A process that stood still finds at once that its time is up and that it is to stop, in
+// any order: its term ended when its time was up, and that was a loss.
+func TestATermEndsWhenItsTimeIsUp(t *testing.T) {
+	for name, end := range map[string]func(p *pod){
+		"stop":      func(p *pod) { p.stop() },
+		"unhealthy": func(p *pod) { p.gate.set(elector.Unhealthy) },
+		"resign": func(p *pod) {
+			if err := p.Resign(p.t.Context(), elector.Resignation{Done: true}); !errors.Is(err, elector.ErrNotLeading) {
+				p.t.Errorf("Resign: %v", err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, server *leasetest.Memory) {
+				p := start(t, server, "a")
+				p.mustSay(elector.Leader, elector.Acquired)
+				p.crash()
+				renewed := time.Now()
+				p.clock.SetRate(1e6) // none of the term's own timers goes off in this time
+				time.Sleep(100 * time.Microsecond)
+				p.clock.SetRate(1)
+				end(p)
+				synctest.Wait()
+				v := p.View()
+				if late := v.Since.Sub(renewed.Add(timing.Belief() - 100*time.Second)); late.Abs() > 10*time.Millisecond {
+					t.Errorf("ended at %v, %v after its time", v.Since, late)
+				}
+				if l := p.losses(); !slices.Equal(l, []elector.Reason{elector.Expired}) {
+					t.Errorf("OnLost heard %v", l)
+				}
+			})
+		})
+	}
+}

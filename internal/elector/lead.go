@@ -21,7 +21,7 @@ func (e *Elector) lead(ctx context.Context, term *lease.Term) holdOff {
 	for {
 		e.loop.beat(e.cfg.Timing.RetryPeriod)
 		reason, changed := e.cfg.Gate.Check()
-		if reason != "" && drained == nil {
+		if reason != "" && drained == nil && !e.over(term) {
 			e.endEarly(ctx, term, reason)
 			return holdOff{}
 		}
@@ -36,7 +36,11 @@ func (e *Elector) lead(ctx context.Context, term *lease.Term) holdOff {
 			e.ended(term)
 			return holdOff{}
 		case r := <-e.resigns:
-			if err := r.judge(g.Fence); err != nil {
+			err := r.judge(g.Fence)
+			if e.over(term) {
+				err = ErrNotLeading
+			}
+			if err != nil {
 				r.answer <- err
 				continue
 			}
@@ -53,6 +57,10 @@ func (e *Elector) lead(ctx context.Context, term *lease.Term) holdOff {
 			e.endEarly(ctx, term, Resigned, r.answer)
 			return h
 		case <-stopping:
+			if e.over(term) {
+				stopping = nil
+				continue
+			}
 			if e.cfg.DrainTimeout == 0 {
 				e.follow(Stopped)
 				e.release(ctx, term)
@@ -69,10 +77,25 @@ func (e *Elector) lead(ctx context.Context, term *lease.Term) holdOff {
 			s.Draining = true
 			e.publish(s)
 		case <-drained:
+			if e.over(term) {
+				drained = nil
+				continue
+			}
 			e.abandon(term)
 			return holdOff{}
 		}
 	}
+}
+
+// over reports whether the term's time is up, and has the term say so at once. After a
+// freeze of the process all that has happened is seen in one moment, in any order: what
+// ended the term is then what came first, its time.
+func (e *Elector) over(term *lease.Term) bool {
+	if belief, _ := term.Validity().At(e.cfg.Clock()); belief != lease.Over {
+		return false
+	}
+	term.Verify()
+	return true
 }
 
 // take publishes the term's beginning.
@@ -133,9 +156,12 @@ func (e *Elector) ended(term *lease.Term) {
 	if errors.Is(term.Err(), lease.ErrLost) {
 		reason = Lost
 	}
-	was := *e.State()
-	e.follow(reason, "held_for", time.Since(was.Since),
-		"since_renewal", e.cfg.Clock().Since(was.Validity.Stamp), "last_error", e.lastError.Load())
+	was, end := *e.State(), time.Now()
+	stale := e.cfg.Clock().Since(was.Validity.Stamp)
+	if reason == Expired {
+		end = end.Add(was.Validity.For - stale)
+	}
+	e.followSince(end, reason, "held_for", end.Sub(was.Since), "since_renewal", stale, "last_error", e.lastError.Load())
 	term.Stop(nil) // waits for a renewal under way
 	e.lost(reason)
 }
@@ -152,8 +178,8 @@ func (e *Elector) endEarly(ctx context.Context, term *lease.Term, reason Reason,
 	was := *e.State()
 	s := was
 	s.Phase, s.Reason, s.Validity, s.HandingOver, s.Draining = Standby, reason, lease.Validity{}, true, false
-	s.Holder = ""
-	e.publish(s, "held_for", time.Since(was.Since))
+	s.Holder, s.Since = "", time.Now()
+	e.publish(s, "held_for", s.Since.Sub(was.Since))
 	for _, a := range answers {
 		a <- nil
 	}

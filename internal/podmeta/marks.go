@@ -84,6 +84,9 @@ type occasion struct {
 // of what happens to this pod, not of what happens to the leader elsewhere.
 func occasionOf(before, now elector.View) (occasion, bool) {
 	o := occasion{at: time.Now()}
+	if now.Since.After(before.Since) && now.Since.Before(o.at) {
+		o.at = now.Since // a term may have ended before anybody could notice
+	}
 	lock := strconv.Quote(now.Lock)
 	switch {
 	case now.Leading && (!before.Leading || before.Fence != now.Fence):

@@ -25,6 +25,8 @@ type demo struct {
 	t    *testing.T
 	ns   string
 	args []string // of helm, after install or upgrade
+
+	tasks string // the task store's pod, once known
 }
 
 // install installs everything with one command into a namespace of its own.
@@ -80,10 +82,7 @@ func (d *demo) terms() []term {
 			Regarding           struct{ Name string }
 		}
 	}
-	out := d.Kubectl("get", "events.events.k8s.io", "--namespace", d.ns, "--output=json")
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		d.t.Fatal(err)
-	}
+	d.list("/apis/events.k8s.io/v1/namespaces/"+d.ns+"/events", &list)
 	var terms []term
 	ended := map[string]time.Time{}
 	why := map[string]string{}
@@ -134,13 +133,24 @@ func (d *demo) record() (r struct {
 	}
 }) {
 	d.t.Helper()
-	pod := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=city-ids-tasks",
-		"--output=jsonpath={.items[0].metadata.name}")
-	body := d.Kubectl("get", "--raw", "/api/v1/namespaces/"+d.ns+"/pods/"+pod+":8080/proxy/tasks")
-	if err := json.Unmarshal([]byte(body), &r); err != nil {
+	if d.tasks == "" { // it stays, as Redis does
+		d.tasks = d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=city-ids-tasks",
+			"--output=jsonpath={.items[0].metadata.name}")
+	}
+	d.list("/api/v1/namespaces/"+d.ns+"/pods/"+d.tasks+":8080/proxy/tasks", &r)
+	return r
+}
+
+// list decodes what the API server has at a path.
+func (d *demo) list(path string, into any) {
+	d.t.Helper()
+	body, err := d.Get(path)
+	if err == nil {
+		err = json.Unmarshal(body, into)
+	}
+	if err != nil {
 		d.t.Fatal(err)
 	}
-	return r
 }
 
 // judge demands that no two terms overlapped, that every fence is higher than the one
@@ -194,10 +204,7 @@ func (d *demo) settled() {
 				}
 			}
 		}
-		out := d.Kubectl("get", "pods", "--namespace", d.ns, "--selector=app.kubernetes.io/component=city-ids", "--output=json")
-		if err := json.Unmarshal([]byte(out), &list); err != nil {
-			return err
-		}
+		d.list("/api/v1/namespaces/"+d.ns+"/pods?labelSelector=app.kubernetes.io/component=city-ids", &list)
 		var roles []string
 		for _, p := range list.Items {
 			if p.Metadata.DeletionTimestamp == "" {

@@ -28,11 +28,12 @@ type Options struct {
 	RestartRules bool
 }
 
-// DefaultResources are what an idle sidecar needs, and some.
+// DefaultResources are what a sidecar needs to be in time on a node that is full, where the
+// CPUs are shared by requests; at rest it uses a twentieth of them.
 func DefaultResources() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{
-			corev1.ResourceCPU: resource.MustParse("5m"), corev1.ResourceMemory: resource.MustParse("24Mi"),
+			corev1.ResourceCPU: resource.MustParse("20m"), corev1.ResourceMemory: resource.MustParse("24Mi"),
 		},
 		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")},
 	}

@@ -132,7 +132,7 @@ func (a *Actor) Run(ctx context.Context) {
 			watchers.Wait()
 			last, cancel := context.WithTimeout(context.WithoutCancel(ctx), a.cfg.LastWords)
 			defer cancel()
-			a.write(last)
+			a.writeLast(last)
 			return
 		}
 		retry.Stop()
@@ -167,6 +167,22 @@ func (a *Actor) take(i int, now elector.View) {
 
 // write writes what has changed, the marks first, and reports whether all is said.
 func (a *Actor) write(ctx context.Context) bool {
+	ok := a.writeMarks(ctx) && a.writeEvents(ctx)
+	a.mu.Lock()
+	a.stats.Behind = !ok
+	a.mu.Unlock()
+	return ok
+}
+
+// writeLast writes everything at once: there may be time for one trip only.
+func (a *Actor) writeLast(ctx context.Context) {
+	var events sync.WaitGroup
+	events.Go(func() { a.writeEvents(ctx) })
+	a.writeMarks(ctx)
+	events.Wait()
+}
+
+func (a *Actor) writeMarks(ctx context.Context) bool {
 	a.mu.Lock()
 	views := append([]elector.View(nil), a.show...)
 	a.mu.Unlock()
@@ -186,18 +202,22 @@ func (a *Actor) write(ctx context.Context) bool {
 			a.condition, ok = nil, false
 		}
 	}
-	for ok {
+	return ok
+}
+
+// writeEvents creates the Events that wait, and reports whether none is left.
+func (a *Actor) writeEvents(ctx context.Context) bool {
+	for {
 		a.mu.Lock()
 		if len(a.queue) == 0 {
 			a.mu.Unlock()
-			break
+			return true
 		}
 		event := a.queue[0]
 		a.mu.Unlock()
 		done := a.call(ctx, a.cfg.API.CreateEvent, event, func(s *Stats) { s.Events++ })
 		if !done && ctx.Err() != nil {
-			ok = false // broken off by the end, which says it once more, under the same name
-			break
+			return false // broken off by the end, which says it once more, under the same name
 		}
 		// One that was refused is not sent again.
 		a.mu.Lock()
@@ -206,10 +226,6 @@ func (a *Actor) write(ctx context.Context) bool {
 		}
 		a.mu.Unlock()
 	}
-	a.mu.Lock()
-	a.stats.Behind = !ok
-	a.mu.Unlock()
-	return ok
 }
 
 // call makes one call, and reports whether it was answered with success. A failure is

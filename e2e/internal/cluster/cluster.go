@@ -28,6 +28,7 @@ type Cluster struct {
 	t        testing.TB
 	p        *platform
 	evidence sync.Once
+	proxy    string // where kubectl proxy serves; "": nowhere yet
 }
 
 // shared is the cluster of this process.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-const forwardLimit = 30 * time.Second
+const serveLimit = 30 * time.Second
 
 var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) `)
 
@@ -19,9 +19,15 @@ var forwarding = regexp.MustCompile(`^Forwarding from (127\.0\.0\.1:\d+) `)
 // container that listens.
 func (c *Cluster) Forward(namespace, target string, port int) string {
 	c.t.Helper()
+	return c.serve("forward "+target, forwarding,
+		"port-forward", "--namespace", namespace, "--address=127.0.0.1", target, fmt.Sprintf(":%d", port))
+}
+
+// serve runs a kubectl that serves until the test ends, and returns the address that it says.
+func (c *Cluster) serve(what string, says *regexp.Regexp, args ...string) string {
+	c.t.Helper()
 	ctx, cancel := context.WithCancel(c.t.Context())
-	cmd := exec.CommandContext(ctx, c.p.kubectl, "port-forward", "--namespace", namespace, "--address=127.0.0.1",
-		target, fmt.Sprintf(":%d", port))
+	cmd := exec.CommandContext(ctx, c.p.kubectl, args...)
 	cmd.Env = c.p.env()
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
@@ -31,13 +37,13 @@ func (c *Cluster) Forward(namespace, target string, port int) string {
 	}
 	if err != nil {
 		cancel()
-		c.t.Fatalf("forward %s: %v", target, err)
+		c.t.Fatalf("%s: %v", what, err)
 	}
 	address, ended := make(chan string, 1), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for s := bufio.NewScanner(stdout); s.Scan(); { // to its end, or kubectl could block on a full pipe
-			if m := forwarding.FindStringSubmatch(s.Text()); m != nil {
+			if m := says.FindStringSubmatch(s.Text()); m != nil {
 				address <- m[1]
 			}
 		}
@@ -52,9 +58,9 @@ func (c *Cluster) Forward(namespace, target string, port int) string {
 		c.Cleanup(end)
 		return a
 	case <-ended:
-	case <-time.After(forwardLimit):
+	case <-time.After(serveLimit):
 	}
 	end()
-	c.t.Fatalf("forward %s: %s", target, stderr.String())
+	c.t.Fatalf("%s: %s", what, stderr.String())
 	return ""
 }

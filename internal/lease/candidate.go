@@ -21,6 +21,10 @@ type Candidate struct {
 	// Failure is asked, while this candidate is first in line, whether the holder is dead;
 	// nil: the lease is waited for.
 	Failure FailureDetector
+	// AtMost, if not 0, is how long a term may last, its lease with it, from when it was
+	// asked for or from its latest [Term.Prolong]; at least a lease duration. It then ends
+	// with [ErrLimit].
+	AtMost time.Duration
 }
 
 // Trace is told what a candidate meets. Its functions are called from the loops
@@ -66,7 +70,6 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 	if r.Token == "" {
 		r.Token = NewToken()
 	}
-	r.TTL = c.Timing.LeaseDuration
 	inbox, err := c.join(ctx, r.Lock)
 	if err != nil {
 		return nil, err
@@ -82,15 +85,10 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 		case <-inbox.Notices: // told before this try, which will say more
 		default:
 		}
-		stamp := c.now() // before the request is sent: nothing later may count
 		c.beat(0)
-		grant, err := c.try(ctx, r)
+		t, stamp, err := c.ask(ctx, r)
 		if err == nil {
-			v := Validity{Stamp: stamp, For: c.Timing.Belief()}
-			if belief, _ := v.At(c.now()); belief != Over {
-				return c.hold(ctx, grant, v), nil
-			}
-			err = ErrExpired // granted, but told too late to believe
+			return t, nil
 		}
 		if ctx.Err() != nil {
 			c.giveUp(ctx, r.Claim)
@@ -139,6 +137,29 @@ func (c *Candidate) Acquire(ctx context.Context, r Request) (*Term, error) {
 	}
 }
 
+// Try asks for r once, without a place in line. r.Token must be fresh or empty. Its error is
+// a verdict, a *[WaitError], ctx's cause, or says that there was no answer: it is then not
+// held, or is released on a context of its own. It lasts at most three retry periods. The
+// caller owes the Term a Stop or a Release.
+func (c *Candidate) Try(ctx context.Context, r Request) (*Term, error) {
+	if r.Token == "" {
+		r.Token = NewToken()
+	}
+	r.Waiter = ""
+	var wait *WaitError
+	t, _, err := c.ask(ctx, r)
+	if err != nil && !IsVerdict(err) && !errors.As(err, &wait) && ctx.Err() == nil {
+		t, _, err = c.ask(ctx, r) // the first may have met a dead connection
+	}
+	if err != nil && !IsVerdict(err) && !errors.As(err, &wait) {
+		c.giveUp(ctx, r.Claim)
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+	}
+	return t, err
+}
+
 // join gets an inbox from a store that has them, however long that takes.
 func (c *Candidate) join(ctx context.Context, lock string) (Inbox, error) {
 	waker, ok := c.Store.(Waker)
@@ -165,10 +186,34 @@ func (c *Candidate) join(ctx context.Context, lock string) (Inbox, error) {
 	}
 }
 
-func (c *Candidate) try(ctx context.Context, r Request) (Grant, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.Timing.RetryPeriod)
+// ask sends one request, and returns the time before it was sent.
+func (c *Candidate) ask(ctx context.Context, r Request) (*Term, Instant, error) {
+	stamp := c.now() // before the request is sent: nothing later may count
+	ttl, belief := c.entitled(stamp, stamp)
+	r.TTL = ttl
+	call, cancel := context.WithTimeout(ctx, c.Timing.RetryPeriod)
 	defer cancel()
-	return c.Store.Acquire(ctx, r)
+	grant, err := c.Store.Acquire(call, r)
+	if err != nil {
+		return nil, stamp, err
+	}
+	v := Validity{Stamp: stamp, For: belief}
+	if b, _ := v.At(c.now()); b == Over {
+		return nil, stamp, ErrExpired // granted, but told too late to believe
+	}
+	return c.hold(ctx, grant, v), stamp, nil
+}
+
+// entitled returns which lease a request sent at stamp may ask for, and what its
+// confirmation entitles to, in a term that counts from from.
+func (c *Candidate) entitled(from, stamp Instant) (ttl, belief time.Duration) {
+	ttl, belief = c.Timing.LeaseDuration, c.Timing.Belief()
+	if c.AtMost > 0 {
+		rest := c.AtMost - stamp.Since(from)
+		belief = min(belief, rest-(ttl-belief))
+		ttl = min(ttl, max(rest, time.Millisecond))
+	}
+	return ttl, belief
 }
 
 // sleep waits until it is time to look again, and returns how many waiters ahead
@@ -205,21 +250,21 @@ func (c *Candidate) sleep(ctx context.Context, h Held, notices <-chan Notice, de
 
 // giveUp releases what claim may hold, and burns its token.
 func (c *Candidate) giveUp(ctx context.Context, claim Claim) {
-	_, _ = c.release(ctx, claim) // unknown: the lease runs out by itself
+	_, _ = c.finish(ctx, claim, Finish{}) // unknown: the lease runs out by itself
 }
 
-// release runs detached from ctx, for at most a retry period. A first try that
-// brings no answer is repeated once: it may have met a dead connection.
-func (c *Candidate) release(ctx context.Context, claim Claim) (bool, error) {
+// finish runs detached from ctx, for at most a retry period. A first try that brings no
+// answer is repeated once: it may have met a dead connection.
+func (c *Candidate) finish(ctx context.Context, claim Claim, f Finish) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timing.RetryPeriod)
 	defer cancel()
 	first, stop := context.WithTimeout(ctx, c.Timing.RetryPeriod/2)
-	released, err := c.Store.Release(first, claim)
+	released, err := finish(first, c.Store, claim, f)
 	stop()
 	if err == nil || IsVerdict(err) {
 		return released, err
 	}
-	again, err := c.Store.Release(ctx, claim)
+	again, err := finish(ctx, c.Store, claim, f)
 	if err == nil && !again {
 		return true, nil // the first try may have done it; nothing is held now either way
 	}

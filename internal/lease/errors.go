@@ -26,6 +26,8 @@ var (
 var (
 	// ErrExpired says that belief ran out without a confirmed renewal.
 	ErrExpired = errors.New("lease: not renewed in time")
+	// ErrLimit says that the term has lasted as long as it may ([Candidate.AtMost]).
+	ErrLimit = errors.New("lease: held for as long as it may be")
 	// ErrStopped says that the owner ended the term.
 	ErrStopped = errors.New("lease: stopped by its owner")
 )

@@ -73,6 +73,7 @@ type Info struct {
 	Fence   uint64 // highest ever granted, as far as the store remembers
 	Waiting int
 	Holders []HolderInfo
+	LastRun *Run // nil: none is known
 }
 
 // HolderInfo describes the lease of one slot.
@@ -80,7 +81,8 @@ type HolderInfo struct {
 	Slot  int
 	Fence uint64
 	Holder
-	Left time.Duration // < 0: the key does not expire, which is wrong
+	Left    time.Duration // < 0: the key does not expire, which is wrong
+	Resting bool          // released, and kept from all until Left has passed ([Finish.AtLeast])
 }
 
 // Holder is the public part of who holds a slot, and since when by the store's clock.

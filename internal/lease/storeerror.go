@@ -27,6 +27,8 @@ type StoreError struct {
 	Kind   string
 	Advice string // what to do about it; "": it may go away by itself
 	Err    error  // not nil
+	// Permanent says that it does not go away unless somebody does something about it.
+	Permanent bool
 }
 
 func (e *StoreError) Error() string {

@@ -27,6 +27,10 @@ type Term struct {
 	verify   chan struct{}            // a mailbox of one
 	waiting  atomic.Int64
 
+	from      atomic.Pointer[Instant] // where Candidate.AtMost begins to count
+	prolonged chan struct{}           // a mailbox of one
+
+	ttl   time.Duration // that the last confirmed request asked for; only keep uses it
 	stop  context.CancelCauseFunc
 	ended chan struct{} // closed after validity is zero and err is set
 	err   error
@@ -37,12 +41,15 @@ func (c *Candidate) hold(ctx context.Context, g Grant, v Validity) *Term {
 	ctx, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	t := &Term{
 		c: c, grant: g, stop: stop,
-		renewed: make(chan struct{}, 1),
-		verify:  make(chan struct{}, 1),
-		ended:   make(chan struct{}),
-		quiet:   make(chan struct{}),
+		renewed:   make(chan struct{}, 1),
+		verify:    make(chan struct{}, 1),
+		prolonged: make(chan struct{}, 1),
+		ended:     make(chan struct{}),
+		quiet:     make(chan struct{}),
 	}
 	t.validity.Store(&v)
+	t.from.Store(&v.Stamp)
+	t.ttl, _ = c.entitled(v.Stamp, v.Stamp)
 	t.waiting.Store(int64(g.Waiting))
 	go t.keep(ctx) // Stop and Release wait for it
 	return t
@@ -70,7 +77,7 @@ func (t *Term) Renewed() <-chan struct{} { return t.renewed }
 // its belief if this process runs.
 func (t *Term) Ended() <-chan struct{} { return t.ended }
 
-// Err returns why the term ended: [ErrLost], [ErrExpired], the cause given to Stop,
+// Err returns why the term ended: [ErrLost], [ErrExpired], [ErrLimit], the cause given to Stop,
 // or nil while it lasts.
 func (t *Term) Err() error {
 	select {
@@ -84,6 +91,14 @@ func (t *Term) Err() error {
 // Verify makes the term look at the clock now, and renew at once if its belief is
 // unverified. It does not block. A reader that finds the belief so calls it.
 func (t *Term) Verify() { put(t.verify) }
+
+// Prolong renews the term now, and lets [Candidate.AtMost] count anew. It does not block:
+// the Validity that comes of it has a Stamp from after the call. What has ended stays so.
+func (t *Term) Prolong() {
+	now := t.c.now()
+	t.from.Store(&now)
+	put(t.prolonged)
+}
 
 // Stop ends the belief for cause (nil: ErrStopped) and the renewals, and leaves the
 // lease to run out. It waits for a renewal under way, which it cancels.
@@ -100,7 +115,11 @@ func (t *Term) Stop(cause error) {
 // means that the store did not answer: the lease runs out by itself.
 //
 // It lasts at most two retry periods, whatever becomes of ctx, whose values alone it uses.
-func (t *Term) Release(ctx context.Context) (bool, error) {
+func (t *Term) Release(ctx context.Context) (bool, error) { return t.Finish(ctx, Finish{}) }
+
+// Finish is Release, and does what f says if the lease was still held. Its error matches
+// [ErrInvalid] where the Store is no [Finisher] and f is not zero; nothing is released then.
+func (t *Term) Finish(ctx context.Context, f Finish) (bool, error) {
 	t.stop(ErrStopped)
 	// The request under way goes first: a store may see them in any order, and
 	// a release is best the last thing that it hears of a token.
@@ -108,14 +127,16 @@ func (t *Term) Release(ctx context.Context) (bool, error) {
 	case <-t.quiet:
 	case <-time.After(t.c.Timing.RetryPeriod):
 	}
-	return t.c.release(ctx, t.grant.Claim)
+	return t.c.finish(ctx, t.grant.Claim, f)
 }
 
 // reply is what came of one renewal.
 type reply struct {
-	stamp Instant // read before it was sent
-	ext   Extended
-	err   error
+	stamp  Instant // read before it was sent
+	ttl    time.Duration
+	belief time.Duration
+	ext    Extended
+	err    error
 }
 
 // keep renews until the term ends. Only a confirmed renewal moves the validity; the
@@ -140,7 +161,7 @@ func (t *Term) keep(ctx context.Context) {
 		v := t.Validity()
 		belief, left := v.At(now)
 		if belief == Over {
-			t.end(ErrExpired)
+			t.end(t.over(v))
 			break
 		}
 		if belief == Unverified && !jumped {
@@ -164,12 +185,17 @@ func (t *Term) keep(ctx context.Context) {
 		select {
 		case <-timer.C:
 		case <-t.verify:
+		case <-t.prolonged:
+			from, pause = t.c.now(), 0
 		case <-ctx.Done():
 			t.end(context.Cause(ctx))
 		case r := <-replies:
 			underway = false
 			if from, pause = r.stamp, timing.RetryPeriod; r.err != nil {
 				from, pause = t.c.now(), timing.RetryPeriod/4
+			}
+			if since := *t.from.Load(); since.Since(r.stamp) > 0 {
+				pause = 0 // prolonged meanwhile
 			}
 			jumped = jumped && r.err != nil
 			t.renew(v, r)
@@ -182,11 +208,21 @@ func (t *Term) keep(ctx context.Context) {
 }
 
 func (t *Term) extend(ctx context.Context) reply {
+	from := *t.from.Load()
 	stamp := t.c.now() // before the request is sent: nothing later may count
+	ttl, belief := t.c.entitled(from, stamp)
 	ctx, cancel := context.WithTimeout(ctx, t.c.Timing.RetryPeriod)
 	defer cancel()
-	ext, err := t.c.Store.Extend(ctx, t.grant, Extension{TTL: t.c.Timing.LeaseDuration})
-	return reply{stamp, ext, err}
+	ext, err := t.c.Store.Extend(ctx, t.grant, Extension{TTL: ttl})
+	return reply{stamp, ttl, belief, ext, err}
+}
+
+// over returns why a belief is over that was not ended: v was the last.
+func (t *Term) over(v Validity) error {
+	if v.For < t.c.Timing.Belief() {
+		return ErrLimit // which cut it short
+	}
+	return ErrExpired
 }
 
 // renew takes in the reply to a renewal; v is the validity before it.
@@ -195,15 +231,16 @@ func (t *Term) renew(v Validity, r reply) {
 	switch belief, _ := v.At(now); {
 	case belief == Over:
 		// Somebody may have read that it is over: what has ended stays ended.
-		t.end(ErrExpired)
+		t.end(t.over(v))
 	case r.err == nil:
-		t.validity.Store(&Validity{Stamp: r.stamp, For: t.c.Timing.Belief()})
+		t.validity.Store(&Validity{Stamp: r.stamp, For: r.belief})
 		t.waiting.Store(int64(r.ext.Waiting))
 		put(t.renewed)
 		// The store saw the last one after v.Stamp, so at least this much was left
 		// when it saw this one, had its clock run as ours did.
 		took := now.Since(v.Stamp)
-		missing := t.c.Timing.LeaseDuration - took - took/driftShare - slack - r.ext.Left
+		missing := t.ttl - took - took/driftShare - slack - r.ext.Left
+		t.ttl = r.ttl
 		if missing > maxWallAhead && t.c.Trace.StoreJump != nil {
 			t.c.Trace.StoreJump(missing)
 		}

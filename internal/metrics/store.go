@@ -58,17 +58,25 @@ func newStoreMetrics() *storeMetrics {
 }
 
 // Store returns a store that does what s does and is observed. It is a [lease.Waker] if
-// s is one.
+// s is one, and then a [lease.Finisher] if s is one.
 func (r *Registry) Store(s lease.Store) lease.Store {
-	op := func(name string) op { return op{name, r.store.seconds.WithLabelValues(name), r.store} }
 	o := &observed{
 		next:    s,
-		acquire: op("acquire"), extend: op("extend"), release: op("release"), inspect: op("inspect"),
+		acquire: r.op("acquire"), extend: r.op("extend"), release: r.op("release"), inspect: r.op("inspect"),
 	}
-	if w, ok := s.(lease.Waker); ok {
-		return &observedWaker{o, w, op("join")}
+	w, ok := s.(lease.Waker)
+	if !ok {
+		return o
 	}
-	return o
+	ow := &observedWaker{o, w, r.op("join")}
+	if f, ok := s.(lease.Finisher); ok {
+		return &observedFinisher{ow, f, r.op("done")}
+	}
+	return ow
+}
+
+func (r *Registry) op(name string) op {
+	return op{name, r.store.seconds.WithLabelValues(name), r.store}
 }
 
 type observed struct {
@@ -82,10 +90,16 @@ type observedWaker struct {
 	join  op
 }
 
+type observedFinisher struct {
+	*observedWaker
+	finisher lease.Finisher
+	done     op
+}
+
 var (
-	_ lease.Store = (*observed)(nil)
-	_ lease.Store = (*observedWaker)(nil)
-	_ lease.Waker = (*observedWaker)(nil)
+	_ lease.Store    = (*observed)(nil)
+	_ lease.Waker    = (*observedWaker)(nil)
+	_ lease.Finisher = (*observedFinisher)(nil)
 )
 
 func (o *observed) Acquire(ctx context.Context, r lease.Request) (lease.Grant, error) {
@@ -121,6 +135,20 @@ func (o *observedWaker) Join(ctx context.Context, lock string) (lease.Inbox, err
 	inbox, err := o.waker.Join(ctx, lock)
 	o.join.observe(ctx, began, err)
 	return inbox, err
+}
+
+func (o *observedFinisher) Finish(ctx context.Context, c lease.Claim, f lease.Finish) (bool, error) {
+	began := time.Now()
+	held, err := o.finisher.Finish(ctx, c, f)
+	o.release.observe(ctx, began, err)
+	return held, err
+}
+
+func (o *observedFinisher) Done(ctx context.Context, lock, run string) (*lease.Run, error) {
+	began := time.Now()
+	r, err := o.finisher.Done(ctx, lock, run)
+	o.done.observe(ctx, began, err)
+	return r, err
 }
 
 // op observes one operation of a store.

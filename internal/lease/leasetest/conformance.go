@@ -61,7 +61,7 @@ func (s Suite) Run(t *testing.T) {
 	if s.Plain {
 		slots = slotless
 	}
-	for _, group := range [][]contract{grants, extensions, fences, slots, times, lines} {
+	for _, group := range [][]contract{grants, extensions, fences, slots, times, lines, finishes} {
 		for _, c := range group {
 			t.Run(c.sentence, func(t *testing.T) {
 				s.Bubble(t, func(t *testing.T) { c.check(newBench(t, s)) })

@@ -141,6 +141,7 @@ type State struct {
 // LeaseState is the content of a slot's key.
 type LeaseState struct {
 	KeptFor string // the waiter that the slot is kept for; the rest is then empty
+	Resting bool   // released, and kept from all
 	Token   lease.Token
 	Fence   uint64
 	Holder  lease.Holder
@@ -163,7 +164,7 @@ func (m *Memory) State(lock string) State {
 	}
 	for key, v := range r.leases {
 		s.Leases[key] = LeaseState{
-			KeptFor: v.kept, Token: v.token, Fence: v.fence, Holder: v.holder, Left: v.left(now),
+			KeptFor: v.kept, Resting: v.resting, Token: v.token, Fence: v.fence, Holder: v.holder, Left: v.left(now),
 		}
 	}
 	return s

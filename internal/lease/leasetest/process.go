@@ -13,6 +13,8 @@ import (
 var (
 	_ lease.Store = (*Process)(nil)
 	_ lease.Waker = (*Process)(nil)
+
+	_ lease.Finisher = (*Process)(nil)
 )
 
 // A Process is one client of a Memory, with one inbox for all of its waiters. All of
@@ -117,13 +119,7 @@ func (p *Process) Extend(ctx context.Context, g lease.Grant, e lease.Extension) 
 
 // Release implements [lease.Store].
 func (p *Process) Release(ctx context.Context, c lease.Claim) (bool, error) {
-	if err := judge(ctx, c, time.Second); err != nil {
-		return false, err
-	}
-	p.m.mu.Lock()
-	defer p.m.mu.Unlock()
-	p.m.counts["release"]++
-	return p.m.releaseScript(c), nil
+	return p.Finish(ctx, c, lease.Finish{})
 }
 
 // Inspect implements [lease.Store].
@@ -137,6 +133,9 @@ func (p *Process) Inspect(ctx context.Context, lock string) (lease.Info, error) 
 	now := p.m.now()
 	r := p.m.record(lock, now)
 	info := lease.Info{Lock: lock, Fence: r.fn.fence, Waiting: len(r.line.places)}
+	if last := r.fn.last; last != nil {
+		info.LastRun = new(*last)
+	}
 	if r.fn.kind == kind(1) {
 		info.Slots = max(r.fn.slots, 1)
 	}
@@ -145,7 +144,7 @@ func (p *Process) Inspect(ctx context.Context, lock string) (lease.Info, error) 
 		if v == nil || v.kept != "" {
 			continue
 		}
-		h := lease.HolderInfo{Slot: slot, Left: v.left(now)}
+		h := lease.HolderInfo{Slot: slot, Left: v.left(now), Resting: v.resting}
 		h.Fence, h.Holder = v.public()
 		info.Holders = append(info.Holders, h)
 	}

@@ -20,15 +20,24 @@ type record struct {
 	fn     fn
 	line   line
 	leases map[string]*value // by key
+	runs   map[string]run    // done
+}
+
+// run is the record of a run.
+type run struct {
+	lease.Run
+	dies int64 // ms
 }
 
 // fn is the hash of what outlives a lease.
 type fn struct {
-	fence  uint64
-	burned []lease.Token // latest first
-	kind   string
-	slots  int
-	dies   int64 // ms
+	fence   uint64
+	burned  []lease.Token // latest first
+	kind    string
+	slots   int
+	revoked uint64     // the highest fence revoked
+	last    *lease.Run // done last
+	dies    int64      // ms
 }
 
 // line is the sorted set of waiters.
@@ -42,13 +51,14 @@ type place struct {
 	joined int64 // µs
 }
 
-// value is a lease, or a reservation.
+// value is a lease, a slot at rest, or a reservation.
 type value struct {
-	kept   string // the waiter that it is reserved for; "": a lease
-	token  lease.Token
-	fence  uint64
-	holder lease.Holder
-	dies   int64 // ms
+	kept    string // the waiter that it is reserved for; "": none
+	resting bool   // released, and kept from all
+	token   lease.Token
+	fence   uint64
+	holder  lease.Holder
+	dies    int64 // ms
 }
 
 func millis(us int64) int64 { return us / 1000 }
@@ -58,7 +68,10 @@ func millis(us int64) int64 { return us / 1000 }
 func expired(dies, now int64) bool { return millis(now) > dies }
 
 // mine reports whether v is a lease of token.
-func (v *value) mine(token lease.Token) bool { return v != nil && v.kept == "" && v.token == token }
+func (v *value) mine(token lease.Token) bool { return v.live() && v.token == token }
+
+// live reports whether v is a lease.
+func (v *value) live() bool { return v != nil && v.kept == "" && !v.resting }
 
 // keptFor reports whether v is a reservation for member.
 func (v *value) keptFor(member string) bool { return v != nil && member != "" && v.kept == member }
@@ -84,7 +97,7 @@ func (v *value) public() (uint64, lease.Holder) {
 func (m *Memory) record(lock string, now int64) *record {
 	r := m.locks[lock]
 	if r == nil {
-		r = &record{leases: map[string]*value{}}
+		r = &record{leases: map[string]*value{}, runs: map[string]run{}}
 		m.locks[lock] = r
 	}
 	if expired(r.fn.dies, now) {
@@ -94,13 +107,14 @@ func (m *Memory) record(lock string, now int64) *record {
 		r.line = line{}
 	}
 	maps.DeleteFunc(r.leases, func(_ string, v *value) bool { return expired(v.dies, now) })
+	maps.DeleteFunc(r.runs, func(_ string, v run) bool { return expired(v.dies, now) })
 	return r
 }
 
 func cloneAll(locks map[string]*record) map[string]*record {
 	out := make(map[string]*record, len(locks))
 	for name, r := range locks {
-		c := &record{fn: r.fn, line: r.line, leases: make(map[string]*value, len(r.leases))}
+		c := &record{fn: r.fn, line: r.line, leases: make(map[string]*value, len(r.leases)), runs: maps.Clone(r.runs)}
 		c.fn.burned = slices.Clone(r.fn.burned)
 		c.line.places = slices.Clone(r.line.places)
 		for key, v := range r.leases {

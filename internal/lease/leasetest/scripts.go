@@ -53,6 +53,9 @@ func (a *acquiring) run() (g lease.Grant, joined bool, err error) {
 	}
 	for slot, key := range a.keys {
 		if v := leases[key]; v.mine(a.r.Token) {
+			if v.fence <= f.revoked {
+				return g, false, lease.ErrBurned
+			}
 			v.extend(a.r.TTL, a.now)
 			return a.granted(slot, v.fence, fromNobody), false, nil
 		}
@@ -66,7 +69,7 @@ func (a *acquiring) run() (g lease.Grant, joined bool, err error) {
 			g, err = a.grant(slot, fromPredecessor)
 			return g, false, err
 		}
-		if v := leases[key]; v != nil && v.kept == "" && a.r.Dead != 0 && v.fence == a.r.Dead {
+		if v := leases[key]; v.live() && a.r.Dead != 0 && v.fence == a.r.Dead {
 			g, err = a.grant(slot, fromDead)
 			return g, false, err
 		}
@@ -84,7 +87,7 @@ func (a *acquiring) run() (g lease.Grant, joined bool, err error) {
 // reclaimable reports whether v is a lease of our own dead predecessor.
 func (a *acquiring) reclaimable(v *value) bool {
 	me := clean(a.r.Holder)
-	return v != nil && v.kept == "" && me.PodUID != "" && me.Address != "" &&
+	return v.live() && me.PodUID != "" && me.Address != "" &&
 		v.holder.PodUID == me.PodUID && v.holder.Address == me.Address
 }
 
@@ -186,61 +189,6 @@ func (a *acquiring) held() (lease.Grant, bool, error) {
 		}
 	}
 	return lease.Grant{}, joined, &lease.HeldError{Held: h}
-}
-
-// extendScript is extend.lua.
-func (m *Memory) extendScript(g lease.Grant, e lease.Extension) (lease.Extended, error) {
-	now := m.now()
-	r := m.record(g.Lock, now)
-	key := "lk"
-	if g.Slots > 0 {
-		key = "lk:" + strconv.Itoa(g.Slot)
-	}
-	v := r.leases[key]
-	if !v.mine(g.Token) {
-		return lease.Extended{}, lease.ErrLost
-	}
-	if e.RaiseTo >= maxFence {
-		return lease.Extended{}, fmt.Errorf("%w: fence out of range", lease.ErrInvalid)
-	}
-	if e.RaiseTo > 0 && e.RaiseTo != v.fence {
-		stored := r.fn.fence
-		if stored == 0 {
-			stored = v.fence
-		}
-		if e.RaiseTo <= stored {
-			return lease.Extended{}, fmt.Errorf("%w: stored is %d", lease.ErrFence, stored)
-		}
-		r.fn.fence, v.fence = e.RaiseTo, e.RaiseTo
-		r.fn.keep(now)
-	}
-	if r.fn.dies == 0 { // the key was lost
-		r.fn.fence, r.fn.kind = v.fence, kind(g.Slots)
-	}
-	r.fn.keep(now)
-	left := v.left(now)
-	v.extend(e.TTL, now)
-	return lease.Extended{Left: left, Waiting: len(r.line.places)}, nil
-}
-
-// releaseScript is release.lua.
-func (m *Memory) releaseScript(c lease.Claim) bool {
-	now := m.now()
-	r := m.record(c.Lock, now)
-	r.fn.remember(c.Token, now)
-	if c.Waiter != "" {
-		r.line.remove(c.Waiter)
-	}
-	released := false
-	for _, key := range keys(c.Slots) {
-		v := r.leases[key]
-		held := v.mine(c.Token)
-		released = released || held
-		if (held || v.keptFor(c.Waiter)) && !m.offer(r, c.Lock, keys(c.Slots), key, now) {
-			delete(r.leases, key)
-		}
-	}
-	return released
 }
 
 // offer keeps a slot for the first in line that listens, and reports whether there

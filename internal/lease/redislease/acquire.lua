@@ -14,7 +14,7 @@ local slots = #KEYS - 2
 
 if not ttl or ttl < 1 then return redis.error_reply('INVALID ttl must be at least 1 ms') end
 
-local known = redis.call('HMGET', fn, 'f', 'x', 'k', 'd')
+local known = redis.call('HMGET', fn, 'f', 'x', 'k', 'd', 'r')
 if known[2] and string.find(known[2], token, 1, true) then return {-1} end
 if known[3] and known[3] ~= kind then return {-2, known[3]} end
 
@@ -24,9 +24,11 @@ for slot = 0, slots - 1 do values[slot] = redis.call('GET', KEYS[slot + 3]) end
 -- Already ours: the reply was lost. Same slot, same fence, and never a shorter lease.
 for slot = 0, slots - 1 do
   if mine(values[slot], token) then
+    local fence = string.match(values[slot], '^%S+ (%S+)')
+    if tonumber(fence) <= tonumber(known[5] or 0) then return {-1} end -- revoked
     local lk = KEYS[slot + 3]
     if redis.call('PTTL', lk) < ttl then redis.call('PEXPIRE', lk, ttl) end
-    return {1, slot, string.match(values[slot], '^%S+ (%S+)'), redis.call('ZCARD', q), 0}
+    return {1, slot, fence, redis.call('ZCARD', q), 0}
   end
 end
 
@@ -64,7 +66,7 @@ for slot = 0, slots - 1 do
   local value = values[slot]
   if value and member ~= '' and value == '~' .. member then return grant(slot, 0) end
   if value and ARGV[10] == '1' and uid ~= '-' and address ~= '-' then
-    local huid, haddress = string.match(value, '^%S+ %S+ %S+ %S+ (%S+) (%S+)$')
+    local huid, haddress = string.match(value, '^%x+ %S+ %S+ %S+ (%S+) (%S+)$')
     if huid == uid and haddress == address then return grant(slot, 1) end
   end
   if value and ARGV[13] ~= '0' and string.match(value, '^%x+ (%S+)') == ARGV[13] then

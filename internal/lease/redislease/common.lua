@@ -1,5 +1,6 @@
 -- Prelude of every script. A slot's key holds one of:
 --   "<token> <fence> <since> <name> <uid> <address>"   a lease ("-": field empty)
+--   "= <fence> <since> <name> <uid> <address>"         released, and kept from all for a while
 --   "~<member>"                                        kept for the next in line
 -- and always expires. A member is "<instance>#<n>"; its inbox is the channel
 -- "<inboxes><instance>", on which a message begins with the member and the lock.
@@ -8,13 +9,15 @@ local DAY = 86400000
 local HEADS = 4   -- how many in line are told their turn (lease.Heads)
 local BURNED = 8  -- how many released tokens a lock remembers
 
+local last = #KEYS -- of the slots' keys, which begin with the third
+
 local function mine(value, token)
   return value and string.sub(value, 1, #token + 1) == token .. ' '
 end
 
 -- public is the value without its token: all that others may see.
 local function public(value)
-  return value and string.match(value, '^%x+ (%S+ %S+ %S+ %S+ %S+)$') or ''
+  return value and string.match(value, '^[%x=]+ (%S+ %S+ %S+ %S+ %S+)$') or ''
 end
 
 -- remember keeps a token for which a release was sent, so that a request with it
@@ -40,7 +43,7 @@ end
 -- soonest returns in how many ms a slot comes free: 0 if one is, -1 if none ever does.
 local function soonest()
   local least = -1
-  for i = 3, #KEYS do
+  for i = 3, last do
     local left = redis.call('PTTL', KEYS[i])
     if left == -2 then return 0 end
     if left >= 0 and (least < 0 or left < least) then least = left end

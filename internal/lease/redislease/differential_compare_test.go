@@ -55,6 +55,20 @@ func (tw *twins) sameHolder(what string, redis, memory lease.Holder) {
 	}
 }
 
+func (tw *twins) sameRun(what string, redis, memory *lease.Run) {
+	if (redis == nil) != (memory == nil) {
+		tw.Errorf("%s: %+v, Memory: %+v", what, redis, memory)
+	}
+	if redis == nil || memory == nil {
+		return
+	}
+	tw.sameFence(what, redis.Fence, memory.Fence)
+	if redis.Name != memory.Name || redis.By != memory.By || redis.At.Sub(memory.At).Abs() > time.Minute ||
+		!roughly(redis.Took, memory.Took) {
+		tw.Errorf("%s: %+v, Memory: %+v", what, redis, memory)
+	}
+}
+
 func (tw *twins) sameHeld(what string, redis, memory lease.Held) {
 	tw.sameHolder(what, redis.Holder, memory.Holder)
 	tw.sameFence(what, redis.Fence, memory.Fence)
@@ -71,6 +85,7 @@ func (tw *twins) inspect() {
 	tw.logf("inspect %s: %+v %v | %+v %v", lock, x, err, y, err2)
 	tw.sameErrors("inspect", err, err2)
 	tw.sameFence("inspect", x.Fence, y.Fence)
+	tw.sameRun("last run", x.LastRun, y.LastRun)
 	if x.Lock != y.Lock || x.Slots != y.Slots || x.Waiting != y.Waiting || len(x.Holders) != len(y.Holders) {
 		tw.Errorf("inspect: %+v, Memory: %+v", x, y)
 		return
@@ -78,7 +93,7 @@ func (tw *twins) inspect() {
 	for i, h := range x.Holders {
 		tw.sameFence("holder", h.Fence, y.Holders[i].Fence)
 		tw.sameHolder("inspect", h.Holder, y.Holders[i].Holder)
-		if h.Slot != y.Holders[i].Slot || !roughly(h.Left, y.Holders[i].Left) {
+		if h.Slot != y.Holders[i].Slot || h.Resting != y.Holders[i].Resting || !roughly(h.Left, y.Holders[i].Left) {
 			tw.Errorf("inspect: %+v, Memory: %+v", x, y)
 		}
 	}
@@ -193,7 +208,7 @@ func (tw *twins) dump(lock string) {
 		}
 		token, public, _ := strings.Cut(value, " ")
 		fence, holder := parsePublic(public)
-		if token != string(state.Token) {
+		if (token == "=") != state.Resting || token != "=" && token != string(state.Token) {
 			tw.Errorf("%s %s: held by another token than in Memory", lock, key)
 		}
 		tw.sameFence("dump", fence, state.Fence)

@@ -145,6 +145,8 @@ func (tw *twins) step() {
 	case n < 94:
 		instance := string(rune('a' + tw.rand.IntN(4)))
 		tw.subscribe(instance, !tw.listen[instance])
+	case n < 96:
+		tw.revoke()
 	default:
 		tw.inspect()
 	}
@@ -264,16 +266,41 @@ func (tw *twins) release() {
 	if g, ok := tw.grants[c.Token]; ok && tw.rand.IntN(6) > 0 {
 		c = g.Claim
 	}
-	x, err := tw.store.Release(tw.ctx, c)
-	y, err2 := tw.mem.Release(tw.ctx, c)
-	tw.logf("release %s/%d token %d waiter %q: %v %v | %v %v", c.Lock, c.Slots, tw.index(c.Token), c.Waiter, x, err, y, err2)
+	var f lease.Finish
+	if tw.rand.IntN(3) == 0 {
+		f.AtLeast = tw.ttl()
+	}
+	if tw.rand.IntN(3) == 0 {
+		f.Done, f.Keep = fmt.Sprint("run", tw.rand.IntN(2)), time.Hour
+	}
+	x, err := tw.store.Finish(tw.ctx, c, f)
+	y, err2 := tw.mem.Finish(tw.ctx, c, f)
+	tw.logf("release %s/%d token %d waiter %q %+v: %v %v | %v %v", c.Lock, c.Slots, tw.index(c.Token), c.Waiter, f, x, err, y, err2)
 	tw.sameErrors("release", err, err2)
+	for _, run := range []string{"run0", "run1"} {
+		x, err := tw.store.Done(tw.ctx, c.Lock, run)
+		y, err2 := tw.mem.Done(tw.ctx, c.Lock, run)
+		tw.sameErrors("done", err, err2)
+		tw.sameRun(run, x, y)
+	}
 	if x != y {
 		tw.Errorf("released %v, Memory: %v", x, y)
 	}
 	// Some tokens are used again, as a late request would; most are not.
 	if i := tw.index(c.Token); tw.rand.IntN(3) > 0 {
 		tw.tokens[i] = lease.NewToken()
+	}
+}
+
+func (tw *twins) revoke() {
+	lock, _ := tw.lockAndSlots()
+	force := tw.rand.IntN(2) == 0
+	x, err := tw.store.Revoke(tw.ctx, lock, force)
+	y, err2 := tw.mem.Revoke(tw.ctx, lock, force)
+	tw.logf("revoke %s %v: %d %v | %d %v", lock, force, x, err, y, err2)
+	tw.sameErrors("revoke", err, err2)
+	if x != y {
+		tw.Errorf("revoked %d, Memory: %d", x, y)
 	}
 }
 

@@ -5,8 +5,9 @@
 // All keys of a lock NAME share the hash tag {NAME}, and all expire:
 //
 //	soloist:{NAME}:lk     the lease of a plain lock; :lk:0, :lk:1 … of a slotted one
-//	soloist:{NAME}:fn     hash: f fence, x released tokens, k kind, n slots
+//	soloist:{NAME}:fn     hash: f fence, x released tokens, k kind, n slots, r highest fence revoked, l last run done
 //	soloist:{NAME}:q      sorted set: waiter → time of joining, by the server's clock
+//	soloist:{NAME}:done:RUN  the record of a run; :rate for a rate limit of that name
 //	soloist:in:INSTANCE   channel: the inbox of one process
 //
 // # Protocol
@@ -34,5 +35,5 @@
 //	+hmget +zadd +zrem +zrange +zrank +zcard +publish +subscribe +pubsub|numsub
 //	+info +hello +client|setname +ping
 //
-// and +select for a URL that names a database.
+// and +select for a URL that names a database, +scan for [Store.Locks].
 package redislease

@@ -26,7 +26,14 @@ const (
 
 // newError returns err as what the store said to op.
 func newError(op, kind string, err error) error {
-	return &lease.StoreError{Store: "redis", Op: op, Kind: kind, Advice: advice[kind], Err: err}
+	return &lease.StoreError{
+		Store: "redis", Op: op, Kind: kind, Advice: advice[kind], Err: err, Permanent: permanent[kind],
+	}
+}
+
+// permanent are the kinds that trying again does not help.
+var permanent = map[string]bool{
+	KindAuth: true, KindNoPerm: true, KindWrongType: true, KindNoScript: true, KindEviction: true, KindCluster: true,
 }
 
 // advice says what to do about errors that do not go away by themselves.

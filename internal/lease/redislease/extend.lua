@@ -12,6 +12,7 @@ local value = redis.call('GET', lk)
 if not mine(value, token) then return {0} end
 
 local own = string.match(value, '^%S+ (%S+)')
+if tonumber(own) <= tonumber(redis.call('HGET', fn, 'r') or 0) then return {0} end -- revoked
 if raise > 0 and raise ~= tonumber(own) then -- a repeated raise has been done
   if raise >= 2^53 then return redis.error_reply('INVALID fence out of range') end
   local stored = redis.call('HGET', fn, 'f') or own

@@ -24,7 +24,7 @@ func (s *Store) Inspect(ctx context.Context, lock string) (lease.Info, error) {
 func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
 	info := lease.Info{Lock: lock}
 	pipe := s.client.Pipeline()
-	known := pipe.HMGet(ctx, s.key(lock, "fn"), "f", "k", "n")
+	known := pipe.HMGet(ctx, s.key(lock, "fn"), "f", "k", "n", "l")
 	waiting := pipe.ZCard(ctx, s.key(lock, "q"))
 	if _, err := pipe.Exec(ctx); err != nil {
 		return info, err
@@ -34,11 +34,18 @@ func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
 		Fence uint64 `redis:"f"`
 		Kind  string `redis:"k"`
 		Slots int    `redis:"n"`
+		Last  string `redis:"l"`
 	}
 	if err := known.Scan(&meta); err != nil {
 		return info, fmt.Errorf("%w: %w", errReply, err)
 	}
 	info.Fence = meta.Fence
+	if meta.Last != "" {
+		var err error
+		if info.LastRun, err = parseRun(meta.Last); err != nil {
+			return info, err
+		}
+	}
 	if meta.Kind == slotted {
 		info.Slots = max(meta.Slots, 1)
 	}
@@ -63,7 +70,7 @@ func (s *Store) inspect(ctx context.Context, lock string) (lease.Info, error) {
 			continue
 		}
 		_, public, _ := strings.Cut(v, " ")
-		h := lease.HolderInfo{Slot: slot, Left: left}
+		h := lease.HolderInfo{Slot: slot, Left: left, Resting: strings.HasPrefix(v, "= ")}
 		h.Fence, h.Holder = parsePublic(public)
 		info.Holders = append(info.Holders, h)
 	}

@@ -21,10 +21,16 @@ var (
 	extendLua string
 	//go:embed release.lua
 	releaseLua string
+	//go:embed revoke.lua
+	revokeLua string
+	//go:embed rate.lua
+	rateLua string
 
 	acquireScript = redis.NewScript(common + acquireLua)
 	extendScript  = redis.NewScript(common + extendLua)
 	releaseScript = redis.NewScript(common + releaseLua)
+	revokeScript  = redis.NewScript(common + revokeLua)
+	rateScript    = redis.NewScript(rateLua)
 )
 
 // Kinds of lock, as stored.

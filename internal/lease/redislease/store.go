@@ -28,6 +28,8 @@ type Store struct {
 var (
 	_ lease.Store = (*Store)(nil)
 	_ lease.Waker = (*Store)(nil)
+
+	_ lease.Finisher = (*Store)(nil)
 )
 
 // Open judges the options and returns a Store. It does not connect. The caller owes it
@@ -123,7 +125,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	// The connection may have been made just now, and to a server that has just started.
 	if err := s.run.trusted(); err != nil {
-		_, _ = s.release(ctx, r.Claim) // unknown: it runs out by itself
+		_, _ = s.release(ctx, r.Claim, lease.Finish{}) // unknown: it runs out by itself
 		return lease.Grant{}, errors.Join(err, lease.ErrBurned)
 	}
 	return g, nil
@@ -209,25 +211,6 @@ func extended(v reply) (lease.Extended, error) {
 		return lease.Extended{}, fmt.Errorf("%w: stored is %s", lease.ErrFence, v.str(1))
 	}
 	return lease.Extended{}, fmt.Errorf("%w: verdict %d", errReply, verdict)
-}
-
-// Release implements [lease.Store].
-func (s *Store) Release(ctx context.Context, c lease.Claim) (bool, error) {
-	if err := judge(c, time.Second); err != nil {
-		return false, err
-	}
-	if err := s.place(ctx); err != nil {
-		return false, failed("release", err)
-	}
-	defer s.leave()
-	held, err := s.release(ctx, c)
-	return held, failed("release", err)
-}
-
-func (s *Store) release(ctx context.Context, c lease.Claim) (bool, error) {
-	n, err := releaseScript.Run(ctx, s.client, s.keys(c),
-		string(c.Token), c.Waiter, s.claim, s.inbox.channels(), c.Lock).Int64()
-	return n == 1, err
 }
 
 // judge refuses what can't be right before anything is sent.

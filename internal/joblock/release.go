@@ -1,0 +1,255 @@
+package joblock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/soloist-dev/soloist/internal/lease"
+)
+
+// Released says what a release has found.
+type Released struct {
+	// Held is whether the lock was held to the end: until the release was asked for.
+	Held bool
+	// Unknown is whether the store has not confirmed the release: others may then be kept
+	// out until the lease has run out.
+	Unknown bool
+	Count   int // handles that are left
+}
+
+// releasing is a release under way. got and err are set before done is closed.
+type releasing struct {
+	done chan struct{}
+	got  Released
+	err  error
+}
+
+// outcome is how something ended: what a release found, or why the term was lost.
+type outcome struct {
+	released Released
+	lost     error
+}
+
+// Release gives up what token stands for, and says whether it was held to the end. done
+// records the run of [Ask.Once] if it was. Repeated, it tells the same again.
+//
+// [lease.ErrLost] is a verdict: it had ended before, or others may have held it, so what was
+// done under it must be rolled back. Any other error but [lease.ErrInvalid] and
+// [ErrElsewhere] means that neither is known. It blocks for two retry periods of the lease's
+// timing at most, whatever becomes of ctx.
+func (l *Locks) Release(ctx context.Context, lock string, token Token, done bool) (Released, error) {
+	got, err := l.release(ctx, lock, token, done)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stats.released(got, err)
+	return got, err
+}
+
+func (l *Locks) release(ctx context.Context, lock string, token Token, done bool) (Released, error) {
+	if done && token.finish.Done == "" {
+		return Released{}, fmt.Errorf("%w: done is for locks acquired with once", lease.ErrInvalid)
+	}
+	l.mu.Lock()
+	if h := l.held[token.lease]; h != nil && h.ask.Lock == lock && h.has(token) {
+		return l.give(ctx, h, token, done) // unlocks
+	}
+	end, known := l.ended.get(token)
+	l.mu.Unlock()
+	switch {
+	case known && errors.Is(end.lost, lease.ErrLost):
+		return Released{}, lease.ErrLost
+	case known && end.lost == nil && !end.released.Unknown:
+		return end.released, nil
+	case token.handle > 0 && !known:
+		return Released{}, ErrElsewhere
+	}
+	// Not ours, or the store has yet to say what became of it.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*lease.JobTiming(token.ttl).RetryPeriod)
+	defer cancel()
+	held, again, err := l.finish(ctx, lock, token, done)
+	got := Released{Held: true}
+	switch {
+	case err != nil:
+		return end.released, unlessHeld(end.released, err)
+	case !held && !again && !end.released.Held:
+		err = lease.ErrLost
+		got = Released{}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended.put(token, outcome{got, err})
+	return got, err
+}
+
+// unlessHeld drops the error of a repeated release if the first has found out enough.
+func unlessHeld(r Released, err error) error {
+	if r.Held {
+		return nil
+	}
+	return err
+}
+
+// finish asks the store to end a lease of which no term is known here. A first try that
+// brings no answer is repeated; again says that it was, so that it may have been the first
+// that ended it.
+func (l *Locks) finish(ctx context.Context, lock string, token Token, done bool) (held, again bool, err error) {
+	for range 2 {
+		call, cancel := context.WithTimeout(ctx, lease.JobTiming(token.ttl).RetryPeriod)
+		f := token.ending(done)
+		if finisher, ok := l.cfg.Store.(lease.Finisher); ok {
+			held, err = finisher.Finish(call, token.claim(lock), f)
+		} else if f == (lease.Finish{}) {
+			held, err = l.cfg.Store.Release(call, token.claim(lock))
+		} else {
+			err = fmt.Errorf("%w: this store knows neither once nor at_least_for", lease.ErrInvalid)
+		}
+		cancel()
+		if err == nil || lease.IsVerdict(err) {
+			return held, again, err
+		}
+		again = true
+	}
+	return held, again, err
+}
+
+// give releases a handle, and with the last one the lease. Locks.mu is held; give unlocks.
+func (l *Locks) give(ctx context.Context, h *holding, token Token, done bool) (Released, error) {
+	if r := h.release; r != nil { // asked twice at once
+		l.mu.Unlock()
+		<-r.done
+		return r.got, r.err
+	}
+	held := l.left(h.term) > 0 // decided now: what comes later is not the client's fault
+	if n := len(h.handles) - 1; n > 0 {
+		l.forget(requestKey{h.ask.Lock, h.ask.Owner, h.handles[token.handle]})
+		delete(h.handles, token.handle)
+		got := Released{Held: held, Count: n}
+		l.ended.put(token, outcome{released: got})
+		l.mu.Unlock()
+		return got, nil
+	}
+	r := &releasing{done: make(chan struct{})}
+	h.release = r
+	l.mu.Unlock()
+
+	released, err := h.term.Finish(ctx, token.ending(done))
+	switch {
+	case err == nil && !released:
+		r.err = lease.ErrLost
+	case err == nil:
+		r.got = Released{Held: true}
+	case held && !lease.IsVerdict(err):
+		r.got = Released{Held: true, Unknown: true}
+	default:
+		r.err = err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	end := outcome{r.got, r.err}
+	if r.err != nil && !errors.Is(r.err, lease.ErrLost) {
+		end.lost = lease.ErrExpired // asked again, the store may know
+	}
+	l.ended.put(token, end)
+	l.drop(h)
+	close(r.done)
+	return r.got, r.err
+}
+
+// Renew prolongs what token stands for: it is renewed for another [Ask.AtMost] from now on.
+// [lease.ErrLost] says that it has ended, whatever the store says now: others may hold it.
+// Any other error means that the store did not answer; it may still be held. It blocks for
+// two retry periods of the lease's timing at most, and less if ctx is done.
+//
+// Through another process than the one that holds it, it extends the lease once.
+func (l *Locks) Renew(ctx context.Context, lock string, token Token) (Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*lease.JobTiming(token.ttl).RetryPeriod)
+	defer cancel()
+	l.mu.Lock()
+	h := l.held[token.lease]
+	_, ended := l.ended.get(token)
+	switch {
+	case h != nil && h.ask.Lock == lock && h.has(token) && h.release == nil:
+		return l.prolong(ctx, h, token) // unlocks
+	case ended || h != nil && h.ask.Lock == lock:
+		l.mu.Unlock()
+		return Lease{}, lease.ErrLost
+	}
+	l.mu.Unlock()
+	if token.handle > 0 {
+		return Lease{}, ErrElsewhere
+	}
+	timing := lease.JobTiming(token.ttl)
+	stamp := l.cfg.Clock() // before the request is sent
+	g := lease.Grant{Claim: token.claim(lock), Slot: token.slot}
+	if _, err := l.cfg.Store.Extend(ctx, g, lease.Extension{TTL: token.ttl}); err != nil {
+		return Lease{}, err
+	}
+	v := lease.Validity{Stamp: stamp, For: timing.Belief()}
+	_, left := v.At(l.cfg.Clock())
+	return Lease{Lock: lock, Slot: token.slot, Slots: token.slots, Token: token, Count: 1, Valid: left}, nil
+}
+
+// prolong waits until a renewal that was sent from now on is confirmed. Locks.mu is held;
+// prolong unlocks.
+func (l *Locks) prolong(ctx context.Context, h *holding, token Token) (Lease, error) {
+	defer l.mu.Unlock()
+	asked := l.cfg.Clock()
+	h.term.Prolong()
+	for {
+		changed := h.changed
+		if v := h.term.Validity(); v.For > 0 && v.Stamp.Since(asked) >= 0 {
+			return l.lease(h, token), nil
+		}
+		l.mu.Unlock()
+		var err error
+		select {
+		case <-h.term.Ended():
+			err = lease.ErrLost
+		case <-changed:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		l.mu.Lock()
+		if err != nil {
+			return Lease{}, err
+		}
+	}
+}
+
+// Close ends what is held, and waits for attempts under way, which fail. With a grace above
+// 0 clients have that long to release what they hold; what they do not is left to run
+// out. Without, they are known to have ended, and it is released. No lock is granted any more.
+func (l *Locks) Close(ctx context.Context, grace time.Duration) {
+	l.mu.Lock()
+	l.close(ErrClosing)
+	l.settle()
+	l.mu.Unlock()
+	if grace > 0 {
+		timer := time.NewTimer(grace)
+		defer timer.Stop()
+		select {
+		case <-l.idle:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	l.mu.Lock()
+	for _, h := range l.held {
+		if h.release != nil {
+			continue
+		}
+		h.release = &releasing{done: make(chan struct{}), err: ErrClosing}
+		close(h.release.done)
+		l.running.Go(func() {
+			if grace > 0 {
+				h.term.Stop(nil)
+			} else {
+				_, _ = h.term.Release(ctx) // unknown: it runs out by itself
+			}
+		})
+	}
+	l.mu.Unlock()
+	l.running.Wait()
+}

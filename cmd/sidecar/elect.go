@@ -13,6 +13,7 @@ import (
 	"github.com/soloist-dev/soloist/internal/config"
 	"github.com/soloist-dev/soloist/internal/elector"
 	"github.com/soloist-dev/soloist/internal/health"
+	"github.com/soloist-dev/soloist/internal/joblock"
 	"github.com/soloist-dev/soloist/internal/kube"
 	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/soloist-dev/soloist/internal/metrics"
@@ -34,6 +35,8 @@ type sidecar struct {
 	marks    *podmeta.Actor // nil: the pod is not marked
 	losing   sync.Once
 	lost     chan struct{} // closed for --on-lost=exit, at the first loss
+	locks    *joblock.Locks
+	grace    time.Duration // for the app to release them
 }
 
 func elect(ctx context.Context, p program) int {
@@ -73,7 +76,16 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 		return nil, err
 	}
 	registry := metrics.New(version)
+	limiter, _ := store.(api.Limiter)
 	store = registry.Store(store)
+	if p.Jobs.Max > 0 {
+		s.locks = joblock.New(joblock.Config{
+			Store: store, Limit: p.Jobs.Max, Log: log,
+			Identity: lease.Identity{Name: p.Identity.Name, PodUID: p.Identity.PodUID, Address: p.HTTP.Address},
+		})
+		s.grace = p.App.DrainTimeout
+		registry.JobLocks(s.locks)
+	}
 	failover, err := p.failover(log)
 	if err != nil {
 		return nil, err
@@ -107,9 +119,13 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 	if s.marks != nil {
 		registry.Pod(s.marks, kube.Kinds())
 	}
-	s.app = api.New(api.Config{
+	app := api.Config{
 		Elections: elections[api.Election](s.electors), Version: version, Heartbeat: p.heartbeat(s.gate), Log: log,
-	})
+	}
+	if s.locks != nil {
+		app.Locks, app.Store, app.Limiter = s.locks, store, limiter
+	}
+	s.app = api.New(app)
 	if p.Probe.Address == "" {
 		return s, nil
 	}
@@ -160,6 +176,12 @@ func (s *sidecar) run(ctx context.Context) int {
 	var elections sync.WaitGroup
 	for _, e := range s.electors {
 		elections.Go(func() { e.Run(stop) })
+	}
+	if s.locks != nil {
+		elections.Go(func() {
+			<-stop.Done()
+			s.locks.Close(context.WithoutCancel(ctx), s.grace)
+		})
 	}
 	outlasting, closeRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer closeRest()

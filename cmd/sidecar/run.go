@@ -33,7 +33,12 @@ var verbs = map[string]func(context.Context, program) int{
 	config.Wait:    wait,
 	config.Drain:   drain,
 	config.Check:   checkInjection,
-	config.Version: printVersion,
+	config.Run:     runJob,
+	config.Locks:   listLocks,
+	config.Install: install,
+
+	config.UnlockVerb: unlock,
+	config.Version:    printVersion,
 }
 
 // run runs the verb that args name until it is done or ctx is, and returns an exit code.

@@ -2,14 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
 	"text/tabwriter"
 	"time"
 
-	"github.com/soloist-dev/soloist/internal/config"
 	"github.com/soloist-dev/soloist/internal/lease"
 )
 
@@ -41,17 +39,7 @@ func status(ctx context.Context, p program) int {
 		}
 		lines = append(lines, statusOf(info)...)
 	}
-	if p.Output == "json" {
-		enc := json.NewEncoder(p.stdout)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(lines)
-	} else {
-		err = writeTable(p.stdout, lines, time.Now())
-	}
-	if err != nil {
-		return p.fail(err)
-	}
-	return config.ExitOK
+	return p.show(lines)
 }
 
 func statusOf(info lease.Info) []slotStatus {

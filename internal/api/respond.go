@@ -29,10 +29,16 @@ func respond(w http.ResponseWriter, status int, body []byte) {
 
 // fail sends an error: a code for programs, a message for people.
 func fail(w http.ResponseWriter, status int, code, message string) {
+	failWith(w, status, code, message, nil)
+}
+
+// failWith is fail with more fields, each behind a comma.
+func failWith(w http.ResponseWriter, status int, code, message string, fields []byte) {
 	b := append([]byte(nil), `{"error":`...)
 	b = appendString(b, code)
 	b = append(b, `,"message":`...)
 	b = appendString(b, message)
+	b = append(b, fields...)
 	respond(w, status, append(b, "}\n"...))
 }
 

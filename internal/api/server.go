@@ -53,6 +53,9 @@ var _ Election = (*elector.Elector)(nil)
 type Config struct {
 	Elections []Election   // the compatible endpoints tell about the first
 	Version   string       // of the program
+	Locks     JobLocks     // nil: none, and no rates
+	Store     Inspector    // of the locks
+	Limiter   Limiter      // nil: the store keeps no rates
 	Heartbeat func()       // takes in a sign of life of the app; nil: none is asked for
 	Log       *slog.Logger // nil: discard
 }
@@ -106,6 +109,15 @@ func (s *Server) route() {
 	s.mux.HandleFunc("POST /resign", s.resign)
 	s.mux.HandleFunc("POST /drain", s.drain)
 	s.mux.HandleFunc("POST /heartbeat", s.heartbeat)
+
+	if s.cfg.Locks != nil {
+		s.mux.HandleFunc("GET /locks", s.locks)
+		s.mux.HandleFunc("GET /locks/{name...}", s.look)
+		s.mux.HandleFunc("POST /locks/{name...}", s.postLock)
+		s.mux.HandleFunc("PUT /locks/{name...}", s.renew)
+		s.mux.HandleFunc("DELETE /locks/{name...}", s.release)
+		s.mux.HandleFunc("POST /rate/{name...}", s.rate)
+	}
 
 	s.mux.HandleFunc("GET /{$}", s.name)
 	s.mux.HandleFunc("GET /isLeader", s.isLeader)

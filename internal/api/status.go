@@ -44,7 +44,11 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) {
 		}
 		b = appendStatus(b, e)
 	}
-	respond(w, http.StatusOK, append(b, "]}\n"...))
+	b = append(b, ']')
+	if s.cfg.Locks != nil {
+		b = appendLocks(append(b, `,"locks":`...), s.cfg.Locks.List())
+	}
+	respond(w, http.StatusOK, append(b, "}\n"...))
 }
 
 // appendStatus appends the fields of /leader, and then the others, as one object.

@@ -13,7 +13,9 @@ const (
 	ExitOK     = 0   // done, or ended by the first SIGTERM or SIGINT; leader: leads
 	ExitFailed = 1   // failed; leader: does not lead, or no answer
 	ExitUsage  = 2   // the flags or variables can't be right
-	ExitLost   = 42  // elect with --on-lost=exit: a term was lost
+	ExitHeld   = 40  // run: the lock was not obtained, CMD did not run
+	ExitDone   = 41  // run --once: it was done before, CMD did not run
+	ExitLost   = 42  // elect with --on-lost=exit: a term was lost; run: the lock was, and CMD was ended
 	ExitSignal = 128 // plus the signal's number, after a second signal
 )
 
@@ -32,12 +34,16 @@ type Config struct {
 	Pod       Pod
 	Log       Log
 	Request   Request
-	Output    string // --output of status: table or json; of version: text or json
+	Jobs      Jobs
+	Job       Job
+	Unlock    Unlock
+	Args      []string // CMD of run, DIR of install
+	Output    string   // --output of status: table or json; of version: text or json
 }
 
 // Election is one lock to compete for.
 type Election struct {
-	Lock string // see [LockName]
+	Lock string // see [lease.CheckName]
 	// Slots is how many may lead at once, each with a slot of its own. 0: a plain lock,
 	// which is not the same as a lock of one slot, and can't be mixed with it.
 	Slots int
@@ -174,6 +180,30 @@ type Request struct {
 	Fence   uint64 // of the term to end, so that a late retry ends no later one. 0: any
 }
 
+// Jobs is about the locks that the app asks for.
+type Jobs struct {
+	Max  int  // locks at a time, default 1000. 0: none
+	Only bool // there is no election
+}
+
+// Job is what run does under a lock.
+type Job struct {
+	Via     string // a sidecar's URL; "": straight on the store
+	Lease   time.Duration
+	Wait    time.Duration
+	AtLeast time.Duration
+	AtMost  time.Duration // 0: no limit
+	Once    string
+	Keep    time.Duration // default 7 days, if Once is set
+	SkipOK  bool          // exit with 0 where CMD did not run because another runs it or has
+}
+
+// Unlock is what unlock does.
+type Unlock struct {
+	Force bool // delete at once
+	Yes   bool
+}
+
 // Default returns what verb does without flags and variables. Where a flag is required
 // it is not valid.
 func Default(verb string) *Config {
@@ -196,6 +226,8 @@ func Default(verb string) *Config {
 		Pod: Pod{
 			Annotate: AnnotateAuto, FastFailover: FailoverOff, TerminationMessage: "/dev/termination-log",
 		},
+		Jobs:    Jobs{Max: 1000},
+		Job:     Job{Lease: 30 * time.Second},
 		Log:     Log{Level: "info", Format: LogJSON},
 		Request: Request{Timeout: 5 * time.Second},
 	}
@@ -206,7 +238,9 @@ func Default(verb string) *Config {
 		c.Request.Timeout = 30 * time.Second
 	case Check:
 		c.Request.Timeout = time.Minute
-	case Status:
+	case Run: // its messages are for people, and CMD's output is not to drown in them
+		c.Log = Log{Level: "warn", Format: LogText}
+	case Status, Locks:
 		c.Output = "table"
 	case Version:
 		c.Output = "text"

@@ -59,6 +59,9 @@ func applyEnv(fs *pflag.FlagSet, env map[string]string) {
 	})
 }
 
+// runVariables are what run tells its command, which may be a sidecar.
+var runVariables = []string{"SOLOIST_HELD", "SOLOIST_FENCE", "SOLOIST_TOKEN"}
+
 // flagsOf declares a verb's flags to no effect.
 func flagsOf(verb string) *pflag.FlagSet {
 	fs := pflag.NewFlagSet(verb, pflag.ContinueOnError)
@@ -80,7 +83,7 @@ func unknownVariables(env map[string]string) []string {
 	var lines []string
 	for name := range env {
 		if !strings.HasPrefix(name, envPrefix) || serviceVariable.MatchString(name) ||
-			slices.Contains(known, name) || slices.Contains(given, name) {
+			slices.Contains(known, name) || slices.Contains(runVariables, name) || slices.Contains(given, name) {
 			continue
 		}
 		lines = append(lines, fmt.Sprintf("unknown variable %s is ignored%s", name, suggest(name, known)))
@@ -91,7 +94,7 @@ func unknownVariables(env map[string]string) []string {
 
 // suggest asks whether one of known was meant, if one is near.
 func suggest(word string, known []string) string {
-	best, least := "", 3 // as many typing errors are no typing error
+	best, least := "", min(3, 2+len(word)/16) // as many typing errors are no typing error
 	for _, k := range known {
 		if d := distance(word, k, least); d < least {
 			best, least = k, d

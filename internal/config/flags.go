@@ -16,7 +16,7 @@ const (
 var shorthands = map[string]string{"help": "h", "output": "o"}
 
 // noVariable lists the flags that state a fact about one request.
-var noVariable = []string{"help", "done", "fence"}
+var noVariable = []string{"help", "done", "fence", "force", "yes"}
 
 // raw is what flags set that is not a field of Config as it stands.
 type raw struct {
@@ -40,6 +40,7 @@ func declare(fs *pflag.FlagSet, c *Config, r *raw, bad func(error)) {
 		d.store(&c.Store, r)
 		d.trust(&c.Store)
 		d.running(c)
+		d.jobs(&c.Jobs)
 		d.app(&c.App)
 		d.pod(&c.Pod)
 		d.log(&c.Log)
@@ -66,6 +67,26 @@ func declare(fs *pflag.FlagSet, c *Config, r *raw, bad func(error)) {
 	case Check:
 		d.group = "Request"
 		d.timeout(c)
+	case Run:
+		fs.SetInterspersed(false) // from CMD on nothing is ours
+		d.job(c, r)
+		d.store(&c.Store, r)
+		d.trust(&c.Store)
+		d.log(&c.Log)
+	case Locks:
+		d.group = "Request"
+		d.output(c, "table|json")
+		d.timeout(c)
+		d.store(&c.Store, r)
+	case UnlockVerb:
+		d.group = "Request"
+		d.list("lock", "NAME", "required", &r.locks, "A lock to revoke. Repeat it for several.")
+		d.add("force", "", "false", boolValue(&c.Unlock.Force),
+			"Delete what is held at once. This breaks the promise that one holds; needs --yes.")
+		d.add("yes", "", "false", boolValue(&c.Unlock.Yes), "The holder's work has ended, or its writes are fenced.")
+		d.timeout(c)
+		d.store(&c.Store, r)
+	case Install:
 	case Version:
 		d.group = "Output"
 		d.output(c, "text|json")
@@ -102,7 +123,7 @@ func (d *declarer) list(name, meta, shown string, p *[]string, usage string) {
 
 func (d *declarer) elections(c *Config, r *raw) {
 	d.group = "Elections"
-	d.list("lock", "NAME[=SLOTS]", "required", &r.locks,
+	d.list("lock", "NAME[=SLOTS]", "required without --jobs-only", &r.locks,
 		"A lock to compete for: 1 to 200 of a-z 0-9 - . _ / of which the first and the last are a letter or "+
 			"digit. With =SLOTS as many pods lead at once, each with a slot number of its own. Repeat it for several.")
 	d.add("slots", "N", "0", intValue(&r.slots),
@@ -163,6 +184,12 @@ func (d *declarer) running(c *Config) {
 			"ready pods: with leader it may wait for ever.")
 }
 
+func (d *declarer) jobs(j *Jobs) {
+	d.group = "Job locks"
+	d.add("max-locks", "N", "", intValue(&j.Max), "How many locks the app may hold and wait for at a time. 0: none at all.")
+	d.add("jobs-only", "", "false", boolValue(&j.Only), "Compete for nothing; keep locks for the app alone.")
+}
+
 func (d *declarer) app(a *App) {
 	d.group = "App"
 	d.add("app-health-url", "URL", "off", textValue(&a.HealthURL),
@@ -195,6 +222,27 @@ func (d *declarer) pod(p *Pod) {
 			"exist.")
 	d.add("readiness-gate", "", "false", boolValue(&p.ReadinessGate),
 		"Keep the pod's condition soloist.dev/leader for a readiness gate. It needs leave to patch pods/status.")
+}
+
+func (d *declarer) job(c *Config, r *raw) {
+	d.group = "Job"
+	d.list("lock", "NAME", "required", &r.locks, "The lock to hold while CMD runs.")
+	d.add("via", "URL", "straight on the store", textValue(&c.Job.Via),
+		"The sidecar to get it from, such as http://127.0.0.1:4040. No flag of the store is needed then.")
+	d.add("wait", "DURATION", "", durationValue(&c.Job.Wait), "How long to wait in line for it. 0: not at all.")
+	d.add("lease", "DURATION", "", durationValue(&c.Job.Lease),
+		"For how long others are kept out if this process dies, 500ms or more. It is renewed while CMD runs.")
+	d.add("slots", "N", "0", intValue(&r.slots), "As many may hold it at once. 0 is a plain lock.")
+	d.add("once", "RUN", "off", textValue(&c.Job.Once),
+		"Names this run, such as a date. When CMD has ended with 0 it is recorded as done, and not run again by anybody.")
+	d.add("keep", "DURATION", "168h with --once", durationValue(&c.Job.Keep), "How long that is remembered.")
+	d.add("at-least-for", "DURATION", "0s", durationValue(&c.Job.AtLeast),
+		"Keep others out for this long even if CMD has ended before, so that a clock that is late does not run it again.")
+	d.add("at-most-for", "DURATION", "no limit", durationValue(&c.Job.AtMost),
+		"Others may have the lock after this long: CMD is ended before.")
+	d.add("skip-ok", "", "false", boolValue(&c.Job.SkipOK),
+		"Exit with 0, not with 40 or 41, where CMD did not run because another runs it, or has.")
+	d.add("name", "NAME", "POD_NAME, else hostname", textValue(&c.Identity.Name), "Who holds it, as people see it.")
 }
 
 func (d *declarer) log(l *Log) {

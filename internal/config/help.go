@@ -30,7 +30,7 @@ func overview() string {
 		"its variable. A flag that may be repeated has a variable that holds its values with spaces between them.")
 	writeExits(&b, []string{
 		fmt.Sprintf("%d    done", ExitOK), exitFailed, exitUsage,
-		"42   elect --on-lost=exit: a term was lost", "130, 143   a second SIGINT or SIGTERM",
+		"40, 41, 42   of run: not obtained, done before, lost", "42   elect --on-lost=exit: a term was lost", "130, 143   a second SIGINT or SIGTERM",
 	})
 	return b.String()
 }
@@ -43,7 +43,7 @@ func (r *reader) help() string {
 	if name == Elect {
 		name = "[" + name + "]"
 	}
-	b.WriteString("Usage:\n  sidecar " + name + " [FLAG]...\n\n")
+	b.WriteString(strings.TrimSpace("Usage:\n  sidecar "+name+" [FLAG]... "+v.args) + "\n\n")
 	fill(&b, "", v.text)
 	group := ""
 	flagsOf(v.name).VisitAll(func(f *pflag.Flag) { // not r.flags: those hold what was given
@@ -95,7 +95,13 @@ func writeEnvironment(b *strings.Builder, verb string) {
 			{"POD_UID", "Also lets a restarted sidecar take back its predecessor's lease at once."},
 			{"NODE_NAME", "Where the pod runs, for people."},
 		}...)
-	case Status:
+	case Run:
+		lines = append(lines, []struct{ name, text string }{
+			{"SOLOIST_HELD", "For CMD: the lock that it runs under."},
+			{"SOLOIST_FENCE", "For CMD: the fence, to go with what it writes."},
+			{"SOLOIST_TOKEN", "For CMD: the token, a secret, with which it may renew and release."},
+		}...)
+	case Status, Locks, UnlockVerb:
 	default:
 		return
 	}

@@ -62,7 +62,9 @@ func read(verb string, args []string, env map[string]string) *reader {
 			args = rest
 			continue
 		}
-		if len(stray) == 0 { // else they are likely the values of unknown flags
+		if v, _ := findVerb(verb); v.args != "" {
+			r.config.Args = r.flags.Args()
+		} else if len(stray) == 0 { // else they are likely the values of unknown flags
 			for _, arg := range r.flags.Args() {
 				stray = append(stray, fmt.Errorf("unexpected argument %q", harmless(arg)))
 			}

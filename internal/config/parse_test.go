@@ -47,6 +47,8 @@ func TestDefaults(t *testing.T) {
 		},
 		Log:     Log{Level: "info", Format: LogJSON},
 		Request: Request{Timeout: 5 * time.Second},
+		Jobs:    Jobs{Max: 1000},
+		Job:     Job{Lease: 30 * time.Second},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -98,6 +100,21 @@ var everyFlag = []struct {
 	{Resign, "hold-off", "0", func(c *Config) any { return *c.Request.HoldOff }, time.Duration(0)},
 	{Resign, "done", "true", func(c *Config) any { return c.Request.Done }, true},
 	{Resign, "fence", "1763683200123456", func(c *Config) any { return c.Request.Fence }, uint64(1763683200123456)},
+	{Elect, "max-locks", "7", func(c *Config) any { return c.Jobs.Max }, 7},
+	{Elect, "jobs-only", "true", func(c *Config) any { return c.Jobs.Only }, true},
+	{Run, "via", "http://127.0.0.1:4040", func(c *Config) any { return c.Job.Via }, "http://127.0.0.1:4040"},
+	{Run, "wait", "10s", func(c *Config) any { return c.Job.Wait }, 10 * time.Second},
+	{Run, "lease", "1s", func(c *Config) any { return c.Job.Lease }, time.Second},
+	{Run, "slots", "3", func(c *Config) any { return c.Elections[0].Slots }, 3},
+	{Run, "once", "today", func(c *Config) any { return c.Job.Once }, "today"},
+	{Run, "keep", "1h", func(c *Config) any { return c.Job.Keep }, time.Hour},
+	{Run, "at-least-for", "1m", func(c *Config) any { return c.Job.AtLeast }, time.Minute},
+	{Run, "at-most-for", "1h", func(c *Config) any { return c.Job.AtMost }, time.Hour},
+	{Run, "skip-ok", "true", func(c *Config) any { return c.Job.SkipOK }, true},
+	{Run, "log-level", "debug", func(c *Config) any { return c.Log.Level }, "debug"},
+	{Locks, "output", "json", func(c *Config) any { return c.Output }, "json"},
+	{UnlockVerb, "force", "true", func(c *Config) any { return c.Unlock.Force }, true},
+	{UnlockVerb, "yes", "true", func(c *Config) any { return c.Unlock.Yes }, true},
 	{Version, "output", "json", func(c *Config) any { return c.Output }, "json"},
 }
 
@@ -113,15 +130,31 @@ func needs(flag string) []string {
 	case "tls-key-file":
 		return []string{"SOLOIST_STORE=rediss://r", "SOLOIST_TLS_CERT_FILE=/cert"}
 	}
+	if flag == "keep" {
+		return []string{"SOLOIST_ONCE=today"}
+	}
 	return nil
+}
+
+// besides returns more arguments that some need, and env without what they do not go with.
+func besides(verb, flag string, env []string) ([]string, []string) {
+	switch {
+	case flag == "jobs-only":
+		env = slices.DeleteFunc(env, func(v string) bool { return strings.HasPrefix(v, "SOLOIST_LOCK=") })
+	case verb == Run:
+		return []string{"--", "true"}, env
+	case flag == "force":
+		return []string{"--yes"}, env
+	}
+	return nil, env
 }
 
 func TestEveryFlagAndVariable(t *testing.T) {
 	for _, tt := range everyFlag {
 		t.Run(tt.verb+" "+tt.flag, func(t *testing.T) {
-			env := slices.Concat(needs(tt.flag), least)
+			rest, env := besides(tt.verb, tt.flag, slices.Concat(needs(tt.flag), least))
 			check := func(how string, args, env []string) {
-				if got := tt.got(mustParse(t, tt.verb, args, env)); !reflect.DeepEqual(got, tt.want) {
+				if got := tt.got(mustParse(t, tt.verb, append(args, rest...), env)); !reflect.DeepEqual(got, tt.want) {
 					t.Errorf("by %s: got %v, want %v", how, got, tt.want)
 				}
 			}
@@ -216,7 +249,7 @@ func TestVerb(t *testing.T) {
 	}
 	for _, args := range []string{"elekt", "help elekt"} {
 		_, _, err := Verb(strings.Fields(args))
-		if want := `unknown verb "elekt": must be elect, leader, status, resign, wait, drain, check-injection or version`; err == nil || err.Error() != want {
+		if want := `unknown verb "elekt": must be elect, leader, status, resign, wait, drain, check-injection, run, locks, unlock, install or version`; err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", args, err, want)
 		}
 	}

@@ -72,6 +72,7 @@ func (c *Config) Validate() error {
 		c.App.validate(&p)
 		c.validateOnLost(&p)
 		c.validatePod(&p)
+		c.Jobs.validate(&p, c.Probe.Readiness)
 		oneOfThese(&p, "log-level", c.Log.Level, "debug", "info", "warn", "error")
 		oneOfThese(&p, "log-format", c.Log.Format, LogJSON, LogText)
 	case Leader, Resign, Wait, Drain:
@@ -84,6 +85,26 @@ func (c *Config) Validate() error {
 		c.Request.validate(&p)
 	case Check:
 		c.Request.validate(&p)
+	case Run:
+		c.validateJob(&p)
+		oneOfThese(&p, "log-level", c.Log.Level, "debug", "info", "warn", "error")
+		oneOfThese(&p, "log-format", c.Log.Format, LogJSON, LogText)
+	case Locks:
+		c.Store.validate(&p)
+		c.validateLeases(&p)
+		oneOfThese(&p, "output", c.Output, "table", "json")
+		c.Request.validate(&p)
+	case UnlockVerb:
+		c.Store.validate(&p)
+		c.validateLeases(&p)
+		c.Request.validate(&p)
+		if c.Unlock.Force && !c.Unlock.Yes {
+			p.flag("force", "breaks the promise that one holds: it needs --yes")
+		}
+	case Install:
+		if len(c.Args) != 1 {
+			p.add("DIR", "must be one directory, are %d", len(c.Args))
+		}
 	case Version:
 		oneOfThese(&p, "output", c.Output, "text", "json")
 	default:
@@ -96,7 +117,7 @@ func (c *Config) Validate() error {
 func (c *Config) validateElections(p *problems) {
 	seen := make(map[string]bool)
 	for _, e := range c.Elections {
-		if err := LockName(e.Lock); err != nil {
+		if err := lease.CheckName(e.Lock); err != nil {
 			p.flag("lock", "name %v, is %q", err, e.Lock)
 		} else if seen[e.Lock] {
 			p.flag("lock", "%s is given twice", e.Lock)
@@ -108,8 +129,14 @@ func (c *Config) validateElections(p *problems) {
 		}
 	}
 	switch n := len(c.Elections); {
-	case n == 0 && c.Verb == Elect:
+	case n == 0 && c.Verb == Elect && !c.Jobs.Only:
 		p.flag("lock", "must name at least one lock to compete for")
+	case n > 0 && c.Verb == Elect && c.Jobs.Only:
+		p.flag("jobs-only", "is for a sidecar without --lock")
+	case n == 0 && c.Verb == UnlockVerb:
+		p.flag("lock", "must name at least one lock to revoke")
+	case n != 1 && c.Verb == Run:
+		p.flag("lock", "must name the lock to hold, names %d", n)
 	case n == 0 && c.Verb == Status:
 		p.flag("lock", "must name at least one lock to show")
 	case n > 1 && (c.Verb == Leader || c.Verb == Resign):

@@ -155,19 +155,6 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-func TestLockName(t *testing.T) {
-	for _, name := range []string{"a", "0", "city-ids", "a/b.c_d", "team/jobs/nightly-1"} {
-		if err := LockName(name); err != nil {
-			t.Errorf("%q: %v", name, err)
-		}
-	}
-	for _, name := range []string{"", "-a", "a-", "a.", "/a", "A", "a b", "a{b}", "a#1", "é", "a\x00b", "a\n"} {
-		if err := LockName(name); err == nil {
-			t.Errorf("%q passes", name)
-		}
-	}
-}
-
 func TestValidateIsPure(t *testing.T) {
 	c := mustParse(t, Elect, nil, least)
 	c.Verb = "elekt"

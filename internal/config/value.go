@@ -1,7 +1,6 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -162,23 +161,6 @@ func parseLock(s string, slots int) (Election, error) {
 		return Election{Lock: name, Slots: slots}, fmt.Errorf("%q must be NAME or NAME=SLOTS with a whole number", harmless(s))
 	}
 	return Election{Lock: name, Slots: n}, nil
-}
-
-var errLockName = errors.New("must be 1 to 200 of a-z 0-9 - . _ / and begin and end with a letter or digit")
-
-// LockName judges the name of a lock: 1 to 200 bytes of lower-case letters a to z, digits,
-// - . _ and /, of which the first and the last are a letter or a digit.
-func LockName(name string) error {
-	alnum := func(c byte) bool { return 'a' <= c && c <= 'z' || '0' <= c && c <= '9' }
-	if name == "" || len(name) > 200 || !alnum(name[0]) || !alnum(name[len(name)-1]) {
-		return errLockName
-	}
-	for i := range len(name) {
-		if !alnum(name[i]) && strings.IndexByte("-._/", name[i]) < 0 {
-			return errLockName
-		}
-	}
-	return nil
 }
 
 // brief writes 24h and not 24h0m0s.

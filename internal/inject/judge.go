@@ -27,8 +27,12 @@ func Judge(annotations map[string]string, o Options) error {
 		add("unknown annotation %s; known are %s and one of %s", strings.Join(unknown, ", "), Config, strings.Join(Flags, ", "))
 	}
 	conf := effective(annotations, o)
-	if lock := conf["lock"]; lock == "" {
-		add("annotation %slock is required: the name of the lock", Config)
+	if lock := conf["lock"]; conf["jobs-only"] == "true" {
+		if lock != "" {
+			add("annotation %sjobs-only is for a pod without %slock", Config, Config)
+		}
+	} else if lock == "" {
+		add("annotation %slock is required: the name of the lock; or jobs-only without it", Config)
 	} else if !lockName.MatchString(lock) {
 		add("annotation %slock must be one name of 1 to 200 of a-z 0-9 - . _ / that begins and ends with a letter or digit, "+
 			"and =SLOTS if several lead at once; is %q", Config, lock)
@@ -41,6 +45,11 @@ func Judge(annotations map[string]string, o Options) error {
 	if slots, ok := conf["slots"]; ok {
 		if n, err := strconv.Atoi(slots); err != nil || n < 0 || n > 1000 {
 			add("annotation %sslots must be 0 to 1000, is %q", Config, slots)
+		}
+	}
+	if locks, ok := conf["max-locks"]; ok {
+		if n, err := strconv.Atoi(locks); err != nil || n < 0 || n > 100_000 {
+			add("annotation %smax-locks must be 0 to 100000, is %q", Config, locks)
 		}
 	}
 	// The probes, the hooks and the variables of the app count on them.
@@ -69,6 +78,7 @@ var (
 		"annotate":        {"auto", "off"},
 		"fast-failover":   {"off", "pod"},
 		"readiness-gate":  {"true", "false"},
+		"jobs-only":       {"true", "false"},
 		"log-level":       {"debug", "info", "warn", "error"},
 		"log-format":      {"json", "text"},
 	}

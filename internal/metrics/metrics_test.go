@@ -23,6 +23,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/soloist-dev/soloist/internal/elector"
+	"github.com/soloist-dev/soloist/internal/joblock"
 	"github.com/soloist-dev/soloist/internal/lease"
 	"github.com/soloist-dev/soloist/internal/lease/leasetest"
 	"github.com/soloist-dev/soloist/internal/podmeta"
@@ -82,6 +83,11 @@ func example(t *testing.T) *Registry {
 		}},
 		&fixed{state: elector.State{Lock: "expired", Phase: elector.Leader, Reason: elector.Acquired, Fence: 4}},
 	)
+	r.JobLocks(fixedJobs{joblock.Stats{
+		Held:     3,
+		Acquires: map[string]uint64{"granted": 7, "held": 2}, Releases: map[string]uint64{"held": 4, "lost": 1},
+		Lost: map[string]uint64{"expired": 1},
+	}})
 	r.Pod(fixedPod{podmeta.Stats{
 		Marks: 7, Conditions: 2, Events: 3, Dropped: 1, Errors: map[string]uint64{"forbidden": 4}, Behind: true,
 	}}, []string{"forbidden", "other"})
@@ -91,6 +97,10 @@ func example(t *testing.T) *Registry {
 type fixedPod struct{ stats podmeta.Stats }
 
 func (p fixedPod) Stats() podmeta.Stats { return p.stats }
+
+type fixedJobs struct{ stats joblock.Stats }
+
+func (f fixedJobs) Stats() joblock.Stats { return f.stats }
 
 // slow is a store that answers after 3 ms, and never to a Release.
 type slow struct{ lease.Store }

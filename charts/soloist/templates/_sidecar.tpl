@@ -19,7 +19,9 @@
 {{- end -}}
 {{- $_ := set $conf $flag (toString $value) -}}
 {{- end -}}
+{{- if ne (toString (get $conf "jobs-only")) "true" -}}
 {{- $_ := set $conf "lock" (required "soloist.sidecar: lock is required: the name of the lock" .lock) -}}
+{{- end -}}
 {{- $args := list "elect" -}}
 {{- range $flags -}}
 {{- if hasKey $conf . -}}
@@ -69,6 +71,8 @@
 - http-address
 - probe-address
 - readiness
+- max-locks
+- jobs-only
 - app-health-url
 - app-health-period
 - app-health-timeout

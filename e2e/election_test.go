@@ -48,7 +48,7 @@ func install(t *testing.T, set ...string) *demo {
 	})
 	d := &demo{Cluster: c, t: t, ns: c.Namespace("demo")}
 	d.args = []string{
-		"soloist", chartDir, "--namespace", d.ns, "--wait", "--timeout=2m",
+		"soloist", chartDir, "--namespace", d.ns, "--wait", "--timeout=5m",
 		"--set", "image.repository=" + sidecarImage, "--set", "image.tag=e2e",
 		"--set", "demo.enabled=true", "--set", "demo.image.repository=" + cityImage, "--set", "demo.image.tag=e2e",
 		"--set", "redis.image.repository=" + strings.Split(redisImage, ":")[0], "--set", "redis.image.tag=installed",
@@ -158,11 +158,25 @@ func (d *demo) list(path string, into any) {
 func (d *demo) judge() {
 	d.t.Helper()
 	terms := d.terms()
-	const wake = 100 * time.Millisecond // between a transition and its event
+	const (
+		wake     = 100 * time.Millisecond // between a transition and its event
+		handOver = 2 * time.Second        // from the end of a term that was planned to the next
+	)
+	handed := 0
 	for i := 1; i < len(terms); i++ {
 		before, after := terms[i-1], terms[i]
 		if !before.to.IsZero() && after.from.Add(wake).Before(before.to) {
 			d.t.Errorf("%s led until %v, %s from %v", before.pod, before.to, after.pod, after.from)
+		}
+	}
+	for i := 1; i < len(terms); i++ {
+		before, after := terms[i-1], terms[i]
+		if !strings.Contains(before.why, "(stopped)") {
+			continue
+		}
+		handed++
+		if gap := after.from.Sub(before.to); gap > handOver {
+			d.t.Errorf("%s stopped, and %s led %v later, want %v", before.pod, after.pod, gap, handOver)
 		}
 	}
 	r := d.record()
@@ -176,7 +190,7 @@ func (d *demo) judge() {
 	if len(r.Tasks) == 0 {
 		d.t.Error("no city ID was handed out")
 	}
-	d.t.Logf("%d terms, %d city IDs in order", len(terms), len(r.Tasks))
+	d.t.Logf("%d terms, of which %d were handed over, %d city IDs in order", len(terms), handed, len(r.Tasks))
 }
 
 // works waits until the leader's worker hands out another city ID.

@@ -30,7 +30,7 @@ func injector(t *testing.T, c *cluster.Cluster, mode string, set ...string) (nam
 	load(injectorImage, "./cmd/injector")
 	ns := c.Namespace("soloist-" + mode)
 	args := []string{
-		"install", "soloist", chartDir, "--namespace", ns, "--wait", "--timeout=2m",
+		"install", "soloist", chartDir, "--namespace", ns, "--wait", "--timeout=5m",
 		"--set", "image.repository=" + sidecarImage, "--set", "image.tag=e2e",
 		"--set", "injector.mode=" + mode, "--set", "injector.replicas=1",
 		"--set", "injector.image.repository=" + injectorImage, "--set", "injector.image.tag=e2e",

@@ -76,6 +76,9 @@ e2e: ## Test in a real cluster: E2E_KUBECONFIG, kind, or a node made here (TESTF
 bench: redis ## Measure, and compare with other lock libraries (ARGS=… for the program)
 	cd bench && go run . $(ARGS)
 
+soak: redis cc ## Change one register under job locks while everything is killed and cut off, for FOR (5m)
+	cd soak && go test -race -count=1 -v -timeout 48h -run TestSoak . -soak.for=$(or $(FOR),5m)
+
 clean: ## Remove what the other targets made
 	rm -rf bin
 	go clean -testcache
@@ -87,4 +90,4 @@ cc:
 	@command -v "$$(go env CC)" >/dev/null || \
 		{ echo "The race detector needs a C compiler ($$(go env CC)): install gcc and the C library's headers."; exit 1; }
 
-.PHONY: help build test test-short lint fmt mutants fuzz tidy deps check check-tidy check-deps vuln demo image e2e bench clean redis cc
+.PHONY: help build test test-short lint fmt mutants fuzz tidy deps check check-tidy check-deps vuln demo image e2e bench soak clean redis cc

@@ -31,6 +31,8 @@ type sidecar struct {
 	probes   *health.Server // nil: none
 	app      *api.Server
 	appAddrs []net.Listener
+	dapr     *api.Server // nil: none
+	daprAddr []net.Listener
 	electors []*elector.Elector
 	marks    *podmeta.Actor // nil: the pod is not marked
 	losing   sync.Once
@@ -126,6 +128,12 @@ func (p program) assemble(ctx context.Context, store lease.Store, log *slog.Logg
 		app.Locks, app.Store, app.Limiter = s.locks, store, limiter
 	}
 	s.app = api.New(app)
+	if p.Jobs.Dapr != "" {
+		if s.daprAddr, err = api.Listen(ctx, p.Jobs.Dapr); err != nil {
+			return nil, err
+		}
+		s.dapr = api.New(api.Config{Locks: s.locks, Store: store, Dapr: true, Log: log})
+	}
 	if p.Probe.Address == "" {
 		return s, nil
 	}
@@ -219,12 +227,19 @@ func (s *sidecar) run(ctx context.Context) int {
 // serve starts the interfaces. What fails is received from the channel.
 func (s *sidecar) serve() (*sync.WaitGroup, <-chan error) {
 	var serving sync.WaitGroup
-	failed := make(chan error, 2)
+	failed := make(chan error, 3)
 	serving.Go(func() {
 		if err := s.app.Serve(s.appAddrs...); err != nil {
 			failed <- err
 		}
 	})
+	if s.dapr != nil {
+		serving.Go(func() {
+			if err := s.dapr.Serve(s.daprAddr...); err != nil {
+				failed <- err
+			}
+		})
+	}
 	if s.probes != nil {
 		serving.Go(func() {
 			if err := s.probes.Serve(); err != nil {
@@ -238,6 +253,9 @@ func (s *sidecar) serve() (*sync.WaitGroup, <-chan error) {
 // shutdown closes the interfaces, the kubelet's last. Each bounds its own end.
 func (s *sidecar) shutdown(ctx context.Context) {
 	err := s.app.Shutdown(ctx)
+	if s.dapr != nil {
+		err = errors.Join(err, s.dapr.Shutdown(ctx))
+	}
 	if s.probes != nil {
 		err = errors.Join(err, s.probes.Shutdown(ctx))
 	}

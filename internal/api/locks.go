@@ -206,6 +206,8 @@ func refuse(w http.ResponseWriter, err error, unknown string) {
 	}
 }
 
+func isHeld(err error) bool { return errors.Is(err, lease.ErrHeld) }
+
 func appendRun(b []byte, r *lease.Run) []byte {
 	b = append(b, `{"once":`...)
 	b = appendString(b, r.Name)

@@ -56,6 +56,7 @@ type Config struct {
 	Locks     JobLocks     // nil: none, and no rates
 	Store     Inspector    // of the locks
 	Limiter   Limiter      // nil: the store keeps no rates
+	Dapr      bool         // answer what Dapr's clients ask about Locks, and nothing else
 	Heartbeat func()       // takes in a sign of life of the app; nil: none is asked for
 	Log       *slog.Logger // nil: discard
 }
@@ -67,6 +68,7 @@ type Server struct {
 	mux     *http.ServeMux
 	http    http.Server
 	foreign *http.CrossOriginProtection
+	dapr    daprLocks
 	streams atomic.Int64  // open streams and long polls
 	unused  sync.Map      // net.Conn to nothing: those on which no request has come yet
 	closing chan struct{} // closed when streams and long polls are to end
@@ -96,7 +98,11 @@ func New(c Config) *Server {
 		ConnState:         s.track,
 		// No ReadTimeout: it would end streams. Bodies have their own; see guard.
 	}
-	s.route()
+	if c.Dapr {
+		s.daprRoutes()
+	} else {
+		s.route()
+	}
 	return s
 }
 

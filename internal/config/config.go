@@ -182,8 +182,9 @@ type Request struct {
 
 // Jobs is about the locks that the app asks for.
 type Jobs struct {
-	Max  int  // locks at a time, default 1000. 0: none
-	Only bool // there is no election
+	Max  int    // locks at a time, default 1000. 0: none
+	Only bool   // there is no election
+	Dapr string // host:port of loopback for Dapr's clients; "": none
 }
 
 // Job is what run does under a lock.

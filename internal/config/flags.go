@@ -187,6 +187,8 @@ func (d *declarer) running(c *Config) {
 func (d *declarer) jobs(j *Jobs) {
 	d.group = "Job locks"
 	d.add("max-locks", "N", "", intValue(&j.Max), "How many locks the app may hold and wait for at a time. 0: none at all.")
+	d.add("dapr-address", "HOST:PORT", "off", textValue(&j.Dapr),
+		"Where apps written for Dapr's lock API find it, such as localhost:3500.")
 	d.add("jobs-only", "", "false", boolValue(&j.Only), "Compete for nothing; keep locks for the app alone.")
 }
 

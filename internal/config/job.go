@@ -15,6 +15,18 @@ func (j *Jobs) validate(p *problems, r Readiness) {
 	if j.Only && j.Max == 0 {
 		p.flag("jobs-only", "leaves nothing to do with --max-locks=0")
 	}
+	if j.Dapr != "" {
+		host, _, reason := splitAddress(j.Dapr, 0)
+		if reason == "" && !isLoopback(host) {
+			reason = "host must be localhost or a loopback address: who reaches it may unlock"
+		}
+		if reason == "" && j.Max == 0 {
+			reason = "needs job locks, and --max-locks=0 allows none"
+		}
+		if reason != "" {
+			p.flag("dapr-address", "%s, is %q", reason, j.Dapr)
+		}
+	}
 	if j.Only && r == ReadyLeader {
 		p.flag("readiness", "can't be %s with --jobs-only: nobody leads", r)
 	}

@@ -101,6 +101,7 @@ var everyFlag = []struct {
 	{Resign, "done", "true", func(c *Config) any { return c.Request.Done }, true},
 	{Resign, "fence", "1763683200123456", func(c *Config) any { return c.Request.Fence }, uint64(1763683200123456)},
 	{Elect, "max-locks", "7", func(c *Config) any { return c.Jobs.Max }, 7},
+	{Elect, "dapr-address", "localhost:3500", func(c *Config) any { return c.Jobs.Dapr }, "localhost:3500"},
 	{Elect, "jobs-only", "true", func(c *Config) any { return c.Jobs.Only }, true},
 	{Run, "via", "http://127.0.0.1:4040", func(c *Config) any { return c.Job.Via }, "http://127.0.0.1:4040"},
 	{Run, "wait", "10s", func(c *Config) any { return c.Job.Wait }, 10 * time.Second},

@@ -13,7 +13,7 @@ const (
 var Flags = []string{
 	"lock", "store", "slots", "lease-duration", "renew-deadline", "retry-period",
 	"store-username", "store-password-file", "tls-ca-file", "tls-cert-file", "tls-key-file", "tls-server-name",
-	"key-prefix", "store-check", "delayed-restart", "http-address", "probe-address", "readiness", "max-locks", "jobs-only",
+	"key-prefix", "store-check", "delayed-restart", "http-address", "probe-address", "readiness", "max-locks", "dapr-address", "jobs-only",
 	"app-health-url", "app-health-period", "app-health-timeout", "app-health-failures", "require-heartbeat",
 	"drain-timeout", "on-lost", "annotate", "fast-failover", "termination-message-path", "readiness-gate", "log-level", "log-format",
 }

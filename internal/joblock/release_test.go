@@ -70,6 +70,7 @@ func TestHeldAfterAllByTheStoresWord(t *testing.T) {
 		got := a.acquire(Ask{})
 		a.link.SetDown(true)
 		<-got.Ended()
+		synctest.Wait() // for who takes note of it
 		a.link.SetDown(false)
 		a.release(got.Token, held)
 		if s := a.Stats(); s.Lost["expired"] != 1 || s.Releases["held"] != 1 {
@@ -433,4 +434,16 @@ func TestCloseWithGrace(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Revoked while it is held: belief was valid, and yet the store says that it is gone.
+func TestLostToARevocation(t *testing.T) {
+	bubble(t, func(r *rig) {
+		a := r.site("a")
+		got := a.acquire(Ask{})
+		if n, err := r.server.Revoke(r.Context(), lock, true); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		a.lost(got.Token)
+	})
 }

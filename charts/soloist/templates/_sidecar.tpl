@@ -72,6 +72,7 @@
 - probe-address
 - readiness
 - max-locks
+- dapr-address
 - jobs-only
 - app-health-url
 - app-health-period

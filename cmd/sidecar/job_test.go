@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,20 +19,36 @@ import (
 type job struct {
 	t   *testing.T
 	cmd *exec.Cmd
-	out bytes.Buffer // both streams; read it when the job has ended
+	out *os.File // both streams: a file, which no process that is left behind keeps open for us
 }
 
 // runs starts a job on a store or via a sidecar, as where says.
 func runs(t *testing.T, where string, args ...string) *job {
 	t.Helper()
 	j := &job{t: t, cmd: exec.Command(binary, append([]string{"run", "--delayed-restart=off", where}, args...)...)}
-	j.cmd.Stdout, j.cmd.Stderr = &j.out, &j.out
+	var err error
+	if j.out, err = os.Create(filepath.Join(t.TempDir(), "out")); err != nil {
+		t.Fatal(err)
+	}
+	j.cmd.Stdout, j.cmd.Stderr = j.out, j.out
 	j.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "SOLOIST_NAME=me"}
 	if err := j.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = j.cmd.Process.Kill() })
+	t.Cleanup(func() {
+		_ = j.cmd.Process.Kill()
+		j.out.Close()
+	})
 	return j
+}
+
+// String returns what it has written.
+func (j *job) String() string {
+	b, err := os.ReadFile(j.out.Name())
+	if err != nil {
+		j.t.Error(err)
+	}
+	return string(b)
 }
 
 // ends waits for its end, and returns the exit code; minus the signal's number if one
@@ -107,8 +122,8 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 			{[]string{"--once=today", "--skip-ok", "--", "false"}, 0, "skipped"},
 		} {
 			j := runs(t, where, append([]string{"--lock=x"}, c.args...)...)
-			if code := j.ends(); code != c.code || !strings.Contains(j.out.String(), c.out) {
-				t.Errorf("%v: %d %s, want %d %q", c.args, code, &j.out, c.code, c.out)
+			if code := j.ends(); code != c.code || !strings.Contains(j.String(), c.out) {
+				t.Errorf("%v: %d %s, want %d %q", c.args, code, j, c.code, c.out)
 			}
 		}
 		if _, out, _ := verb(t, "status", "--store="+s.URL(), "--lock=x"); !strings.Contains(out, "x     0     -") {
@@ -123,8 +138,8 @@ func TestRunOfWhatIsHeld(t *testing.T) {
 		first := runs(t, where, "--lock=x", "--", "sh", "-c", `trap "exit 9" TERM; echo >`+ready+`; while :; do sleep 0.1; done`)
 		appears(ready)
 		j := runs(t, where, "--lock=x", "--", "true")
-		if code := j.ends(); code != config.ExitHeld || !strings.Contains(j.out.String(), "held by") {
-			t.Errorf("%d %s, want %d", code, &j.out, config.ExitHeld)
+		if code := j.ends(); code != config.ExitHeld || !strings.Contains(j.String(), "held by") {
+			t.Errorf("%d %s, want %d", code, j, config.ExitHeld)
 		}
 		waiter := runs(t, where, "--lock=x", "--wait=1m", "--", "true")
 		for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
@@ -137,10 +152,10 @@ func TestRunOfWhatIsHeld(t *testing.T) {
 			t.Fatal(err)
 		}
 		if code := first.ends(); code != 9 {
-			t.Errorf("after SIGTERM: %d %s, want 9", code, &first.out)
+			t.Errorf("after SIGTERM: %d %s, want 9", code, first)
 		}
 		if code := waiter.ends(); code != 0 {
-			t.Errorf("the next: %d %s", code, &waiter.out)
+			t.Errorf("the next: %d %s", code, waiter)
 		}
 	})
 }
@@ -173,7 +188,7 @@ func TestRunIsStoppedInLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code := waiter.ends(); code != 128+int(syscall.SIGINT) || missing(ready+"2") == nil {
-		t.Errorf("%d %s, want 130 and nothing run", code, &waiter.out)
+		t.Errorf("%d %s, want 130 and nothing run", code, waiter)
 	}
 	if n := s.Must("ZCARD", "soloist:{x}:q").(int64); n != 0 {
 		t.Errorf("%d in line", n)
@@ -216,7 +231,7 @@ func TestRunEndsWhatHasLostItsLock(t *testing.T) {
 					t.Errorf("the command lived for %v, which is longer than the lease", took)
 				}
 				if code := j.ends(); code != config.ExitLost {
-					t.Errorf("%d: %s, want %d", code, &j.out, config.ExitLost)
+					t.Errorf("%d: %s, want %d", code, j, config.ExitLost)
 				}
 			})
 		})
@@ -249,7 +264,7 @@ func TestRunKilled(t *testing.T) {
 		// it was asked to, after twice that.
 		next := runs(t, where, "--lock=x", "--wait=1m", "--", "true")
 		if code := next.ends(); code != 0 {
-			t.Errorf("the next: %d %s", code, &next.out)
+			t.Errorf("the next: %d %s", code, next)
 		}
 	})
 }
@@ -259,7 +274,7 @@ func TestRunAtMostFor(t *testing.T) {
 		from := time.Now()
 		j := runs(t, where, "--lock=x", "--lease=1s", "--at-most-for=3s", "--", "sleep", "100")
 		if code, took := j.ends(), time.Since(from); code != config.ExitLost || took < 2*time.Second {
-			t.Errorf("%d after %v: %s, want %d after 2.6 s", code, took, &j.out, config.ExitLost)
+			t.Errorf("%d after %v: %s, want %d after 2.6 s", code, took, j, config.ExitLost)
 		}
 	})
 }
@@ -289,8 +304,8 @@ func TestRunWithoutAStore(t *testing.T) {
 	t.Parallel()
 	for _, where := range []string{"--store=redis://127.0.0.1:1", "--via=http://127.0.0.1:1"} {
 		j := runs(t, where, "--lock=x", "--lease=1s", "--", "true")
-		if code := j.ends(); code != config.ExitFailed || !strings.Contains(j.out.String(), "refused") {
-			t.Errorf("%s: %d %s", where, code, &j.out)
+		if code := j.ends(); code != config.ExitFailed || !strings.Contains(j.String(), "refused") {
+			t.Errorf("%s: %d %s", where, code, j)
 		}
 	}
 }

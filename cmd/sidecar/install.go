@@ -29,7 +29,7 @@ func copySelf(target string) error {
 	if err != nil {
 		return err
 	}
-	defer from.Close()
+	defer func() { _ = from.Close() }() // it was only read
 	to, err := os.CreateTemp(filepath.Dir(target), ".sidecar-*")
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (s *sidecar) json(method, path, body string, status int) got {
 	if code != status {
 		s.t.Errorf("%s %s %s: %d %s, want %d", method, path, body, code, text, status)
 	}
-	if (g.Error == "") != (code == 200) {
+	if (g.Error == "") != (code == http.StatusOK) {
 		s.t.Errorf("%s %s: %d %s", method, path, code, text)
 	}
 	return g
@@ -248,7 +248,7 @@ func TestRateRoute(t *testing.T) {
 }
 
 // stream opens a hold stream.
-func (p *jobPod) stream(ctx context.Context, body string) (next func() got, close func()) {
+func (p *jobPod) stream(ctx context.Context, body string) (next func() got, stop func()) {
 	p.t.Helper()
 	r, err := http.NewRequestWithContext(ctx, "POST", "http://localhost:4040/locks/x/hold", strings.NewReader(body))
 	if err != nil {

@@ -169,8 +169,16 @@ func (s *sidecar) onLost(do config.OnLost, lock string, noted failover) func(ele
 			s.log.Error("exiting so that the containers restart",
 				"lock", lock, "reason", string(r), "exit_code", config.ExitLost)
 			noted.onLost(lock, r, s.log)
+			for _, e := range s.electors {
+				if e.State().Lock != lock {
+					e.Drain()
+				}
+			}
 			close(s.lost)
 		})
+		// What was acquired from here on would die with this process, and be held by nobody for a
+		// lease. So this election ends here, with the process; the others campaign no more.
+		select {}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -194,6 +195,19 @@ func TestOnLostExit(t *testing.T) {
 	}
 	p := start(t, s, "a", "--on-lost=exit", "--lease-duration=6s", "--renew-deadline=2s", "--termination-message-path="+message)
 	_, a := leads(t, p)
+	// A request under way makes the exit take a while: time enough to acquire once more.
+	post := func() {
+		if resp, err := client.Post("http://"+p.addr+"/locks/x", "application/json", strings.NewReader(`{"wait":"10s"}`)); err == nil {
+			resp.Body.Close()
+		}
+	}
+	post()
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(post)
+	for s.Must("ZCARD", "soloist:{x}:q").(int64) != 1 {
+		tick()
+	}
 	s.Must("FLUSHALL")
 	if c := p.exited(); c != 42 {
 		t.Errorf("exit code %d, want 42", c)

@@ -40,7 +40,8 @@ type Config struct {
 	// 0: the app is known to have ended.
 	DrainTimeout time.Duration
 	// OnLost is called, once the state says so, when a term ended that nobody meant to
-	// end: lost, expired, or the app unhealthy or silent. It must not block. nil: nothing.
+	// end: lost, expired, or the app unhealthy or silent. It must not block, unless nothing is to
+	// follow: the elector goes on when it returns. nil: nothing.
 	OnLost func(Reason)
 	Log    *slog.Logger // nil: discard
 }

@@ -19,21 +19,22 @@ import (
 type client struct {
 	name  string
 	needs string
+	env   []string
 	args  []string // to which a sidecar's URL and the name of a lock are added
 }
 
 func clients() []client {
 	return []client{
-		{"go", "", []string{binary("go")}},
-		{"python", "python3", []string{"python3", "clients/python/soloist_lock.py"}},
-		{"node", "node", []string{"node", "clients/node/soloist-lock.mjs"}},
-		{"shell-ask", "curl", []string{"sh", "clients/shell/lock.sh", "ask"}},
+		{"go", "", nil, []string{binary("go")}},
+		{"python", "python3", nil, []string{"python3", "clients/python/soloist_lock.py"}},
+		{"node", "node", nil, []string{"node", "clients/node/soloist-lock.mjs"}},
+		{"shell-ask", "curl", nil, []string{"sh", "clients/shell/lock.sh", "ask"}},
 		holder(),
 	}
 }
 
 func holder() client {
-	return client{"shell-hold", "curl", []string{"sh", "clients/shell/lock.sh", "hold"}}
+	return client{"shell-hold", "curl", nil, []string{"sh", "clients/shell/lock.sh", "hold"}}
 }
 
 func (c client) start(t *testing.T, url, lock string) *program {
@@ -43,7 +44,7 @@ func (c client) start(t *testing.T, url, lock string) *program {
 			t.Skipf("no %s here to test the client with: %v", c.needs, err)
 		}
 	}
-	return start(t, nil, c.args[0], append(c.args[1:], url, lock)...)
+	return start(t, c.env, c.args[0], append(c.args[1:], url, lock)...)
 }
 
 // fence returns what a client has printed first.
@@ -153,8 +154,10 @@ func swallow(t *testing.T, to *sidecar, r *http.Request) {
 func TestHoldEndsWithTheSidecar(t *testing.T) {
 	t.Parallel()
 	a := startSidecar(t, redistest.Start(t), "a")
-	p := holder().start(t, a.url, "x")
-	a.awaitHolder(t, "x")
+	c := holder()
+	c.env = []string{"WORK=100"} // so that it can't be over before the stream is
+	p := c.start(t, a.url, "x")
+	p.says("fence ") // the store knows of it before the script does
 	if err := a.cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}

@@ -168,7 +168,36 @@ func (c *sidecar) take(lock string) error {
 type program struct {
 	t   *testing.T
 	cmd *exec.Cmd
-	out bytes.Buffer // both streams; to be read when it has ended
+	out output // both streams
+}
+
+// output may be read while it is written.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+// says waits until it has printed this.
+func (p *program) says(text string) {
+	p.t.Helper()
+	for deadline := time.Now().Add(patience); !strings.Contains(p.out.String(), text); {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%v does not say %q:\n%s", p.cmd.Args, text, &p.out)
+		}
+		time.Sleep(time.Millisecond) // real time: for another process
+	}
 }
 
 func start(t *testing.T, env []string, name string, args ...string) *program {

@@ -5,7 +5,14 @@
 #   lock.sh hold URL NAME    holds it with an open connection, and so no longer than it lives
 set -eu
 
-work() { sleep 1; } # in steps that are short beside what the lock is valid for
+# work takes WORK seconds, in steps that are short beside what the lock is valid for.
+work() {
+    steps=$((${WORK:-1} * 10))
+    while [ $steps -gt 0 ]; do
+        sleep 0.1
+        steps=$((steps - 1))
+    done
+}
 
 # field prints one field of a JSON object without objects in it.
 field() { sed -n "s/.*\"$1\":\"\{0,1\}\([^\",}]*\).*/\1/p"; }

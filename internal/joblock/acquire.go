@@ -64,7 +64,6 @@ func (l *Locks) enter(ctx context.Context, a Ask) (Lease, error) {
 		case e.holding != nil && e.holding.release == nil && l.left(e.holding.term) > 0:
 			e.holding.term.Prolong()
 			got := l.lease(e.holding, e.holding.handle(a))
-			got.Count = len(e.holding.handles)
 			l.mu.Unlock()
 			return got, nil
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/soloist-dev/soloist/internal/lease"
@@ -284,40 +283,6 @@ func TestAtLeastFor(t *testing.T) {
 		b.acquire(Ask{Wait: time.Minute})
 		if took := time.Since(from); took < 7*time.Second || took > 7*time.Second+2*tick {
 			t.Errorf("free after %v, want 7s", took)
-		}
-	})
-}
-
-func TestTooMany(t *testing.T) {
-	bubble(t, func(r *rig) {
-		a := r.site("a")
-		a.cfg.Limit = 2
-		one := a.acquire(Ask{})
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		go a.Acquire(ctx, Ask{Lock: lock, Wait: time.Hour})
-		synctest.Wait()
-		a.refused(Ask{Lock: "other"}, ErrTooMany)
-		cancel()
-		synctest.Wait()
-		a.release(one.Token, held)
-		a.acquire(Ask{Lock: "other"})
-	})
-}
-
-func TestWhatCantBeAskedFor(t *testing.T) {
-	bubble(t, func(r *rig) {
-		a, three := r.site("a"), 3
-		for _, ask := range []Ask{
-			{Lease: time.Millisecond}, {Lease: 25 * time.Hour}, {Lease: -1}, {Wait: -1}, {Slots: -1}, {Slots: MaxSlots + 1},
-			{After: &three}, {Slots: 3, After: &three}, {Once: "a b"}, {Once: "x", Slots: 2}, {Keep: time.Hour},
-			{Once: "x", Keep: -1}, {Reenter: true}, {Owner: "a\n"}, {Request: "é"}, {AtLeast: -1},
-			{Lease: time.Minute, AtMost: 30 * time.Second}, {AtMost: MaxTime + 1},
-		} {
-			a.refused(ask, lease.ErrInvalid)
-		}
-		if n := len(r.server.Counts()); n != 0 {
-			t.Errorf("%v reached the store", r.server.Counts())
 		}
 	})
 }

@@ -30,6 +30,7 @@ type releasing struct {
 type outcome struct {
 	released Released
 	lost     error
+	asked    bool // a release was sent that brought no answer, and may have ended it
 }
 
 // Release gives up what token stands for, and says whether it was held to the end. done
@@ -60,58 +61,34 @@ func (l *Locks) release(ctx context.Context, lock string, token Token, done bool
 	switch {
 	case known && errors.Is(end.lost, lease.ErrLost):
 		return Released{}, lease.ErrLost
-	case known && end.lost == nil && !end.released.Unknown:
+	case known && end.lost == nil && !end.asked && !end.released.Unknown:
 		return end.released, nil
 	case token.handle > 0 && !known:
 		return Released{}, ErrElsewhere
 	}
-	// Not ours, or the store has yet to say what became of it.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*lease.JobTiming(token.ttl).RetryPeriod)
-	defer cancel()
-	held, again, err := l.finish(ctx, lock, token, done)
-	got := Released{Held: true}
+	// Not held here: it is another's, or the store is yet to say what became of it.
+	c := lease.Candidate{Store: l.cfg.Store, Timing: lease.JobTiming(token.ttl), Clock: l.cfg.Clock}
+	held, err := c.Finish(ctx, token.claim(lock), token.ending(done))
+	if errors.Is(err, lease.ErrInvalid) {
+		return Released{}, err
+	}
+	end.asked = end.asked || err != nil
 	switch {
-	case err != nil:
-		return end.released, unlessHeld(end.released, err)
-	case !held && !again && !end.released.Held:
+	case held:
+		end = outcome{released: Released{Held: true}}
+	case end.released.Held: // as its own clock said when it was first asked for
+		end.released.Unknown = err != nil
+		err = nil
+	case err == nil && end.asked:
+		err = lease.ErrUnknown
+	case err == nil:
 		err = lease.ErrLost
-		got = Released{}
+		end = outcome{lost: err}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.ended.put(token, outcome{got, err})
-	return got, err
-}
-
-// unlessHeld drops the error of a repeated release if the first has found out enough.
-func unlessHeld(r Released, err error) error {
-	if r.Held {
-		return nil
-	}
-	return err
-}
-
-// finish asks the store to end a lease of which no term is known here. A first try that
-// brings no answer is repeated; again says that it was, so that it may have been the first
-// that ended it.
-func (l *Locks) finish(ctx context.Context, lock string, token Token, done bool) (held, again bool, err error) {
-	for range 2 {
-		call, cancel := context.WithTimeout(ctx, lease.JobTiming(token.ttl).RetryPeriod)
-		f := token.ending(done)
-		if finisher, ok := l.cfg.Store.(lease.Finisher); ok {
-			held, err = finisher.Finish(call, token.claim(lock), f)
-		} else if f == (lease.Finish{}) {
-			held, err = l.cfg.Store.Release(call, token.claim(lock))
-		} else {
-			err = fmt.Errorf("%w: this store knows neither once nor at_least_for", lease.ErrInvalid)
-		}
-		cancel()
-		if err == nil || lease.IsVerdict(err) {
-			return held, again, err
-		}
-		again = true
-	}
-	return held, again, err
+	l.ended.put(token, end)
+	return end.released, err
 }
 
 // give releases a handle, and with the last one the lease. Locks.mu is held; give unlocks.
@@ -147,9 +124,9 @@ func (l *Locks) give(ctx context.Context, h *holding, token Token, done bool) (R
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	end := outcome{r.got, r.err}
-	if r.err != nil && !errors.Is(r.err, lease.ErrLost) {
-		end.lost = lease.ErrExpired // asked again, the store may know
+	end := outcome{released: r.got}
+	if end.asked = r.err != nil && !errors.Is(r.err, lease.ErrLost); !end.asked {
+		end.lost = r.err
 	}
 	l.ended.put(token, end)
 	l.drop(h)

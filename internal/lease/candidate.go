@@ -250,12 +250,13 @@ func (c *Candidate) sleep(ctx context.Context, h Held, notices <-chan Notice, de
 
 // giveUp releases what claim may hold, and burns its token.
 func (c *Candidate) giveUp(ctx context.Context, claim Claim) {
-	_, _ = c.finish(ctx, claim, Finish{}) // unknown: the lease runs out by itself
+	_, _ = c.Finish(ctx, claim, Finish{}) // unknown: the lease runs out by itself
 }
 
-// finish runs detached from ctx, for at most a retry period. A first try that brings no
-// answer is repeated once: it may have met a dead connection.
-func (c *Candidate) finish(ctx context.Context, claim Claim, f Finish) (bool, error) {
+// Finish is [Term.Finish] for who has the claim alone: it lasts at most a retry period,
+// whatever becomes of ctx, whose values alone it uses. A first try that brings no answer is
+// repeated once, since it may have met a dead connection.
+func (c *Candidate) Finish(ctx context.Context, claim Claim, f Finish) (bool, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.Timing.RetryPeriod)
 	defer cancel()
 	first, stop := context.WithTimeout(ctx, c.Timing.RetryPeriod/2)
@@ -264,11 +265,11 @@ func (c *Candidate) finish(ctx context.Context, claim Claim, f Finish) (bool, er
 	if err == nil || IsVerdict(err) {
 		return released, err
 	}
-	again, err := finish(ctx, c.Store, claim, f)
-	if err == nil && !again {
-		return true, nil // the first try may have done it; nothing is held now either way
+	released, err = finish(ctx, c.Store, claim, f)
+	if err == nil && !released {
+		err = ErrUnknown // the first may have been seen, and be forgotten
 	}
-	return again, err
+	return released, err
 }
 
 // backoff returns a pause after the n-th failure in a row (n ≥ 1).

@@ -32,6 +32,10 @@ var (
 	ErrStopped = errors.New("lease: stopped by its owner")
 )
 
+// ErrUnknown says that nothing is held any more, but not whether it was until the release:
+// a try that brought no answer may have ended it. It is no verdict.
+var ErrUnknown = errors.New("lease: released; whether it was held until then is not known")
+
 // WaitError says that the store can't be trusted with a new lease before For has
 // passed. It is no verdict: nothing was asked of the store, or nothing was kept.
 type WaitError struct {

@@ -30,7 +30,7 @@ type Run struct {
 // A Finisher is a Store that can do more at the end of a lease.
 type Finisher interface {
 	// Finish is [Store.Release], and does what f says in the same step: if the token
-	// still held a slot, and not otherwise. Repeated, it does nothing twice.
+	// still held a slot, and not otherwise.
 	Finish(ctx context.Context, c Claim, f Finish) (bool, error)
 	// Done returns the record of a run; nil without an error if there is none. It
 	// blocks and fails as the methods of a Store do.

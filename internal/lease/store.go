@@ -104,7 +104,8 @@ type Store interface {
 	// Extend renews the lease. Verdicts: [ErrLost], [ErrFence], [ErrInvalid].
 	Extend(ctx context.Context, g Grant, e Extension) (Extended, error)
 	// Release gives up the slot, burns the token, takes the waiter out of line and
-	// wakes the next. It reports whether the token held a slot.
+	// wakes the next. It reports whether the token held a slot; repeated, it reports the
+	// same again, unless the token is forgotten by then, which makes it false.
 	Release(ctx context.Context, c Claim) (bool, error)
 	// Inspect reports on a lock without changing anything.
 	Inspect(ctx context.Context, lock string) (Info, error)

@@ -111,8 +111,9 @@ func (t *Term) Stop(cause error) {
 }
 
 // Release stops the term and gives the lease up. It reports whether the lease was
-// still held then; false with a nil error means that it had ended before. An error
-// means that the store did not answer: the lease runs out by itself.
+// still held then; false with a nil error means that it had ended before. [ErrUnknown]
+// means that it is not held any more, and another error that the store did not answer: the
+// lease then runs out by itself.
 //
 // It lasts at most two retry periods, whatever becomes of ctx, whose values alone it uses.
 func (t *Term) Release(ctx context.Context) (bool, error) { return t.Finish(ctx, Finish{}) }
@@ -127,7 +128,7 @@ func (t *Term) Finish(ctx context.Context, f Finish) (bool, error) {
 	case <-t.quiet:
 	case <-time.After(t.c.Timing.RetryPeriod):
 	}
-	return t.c.finish(ctx, t.grant.Claim, f)
+	return t.c.Finish(ctx, t.grant.Claim, f)
 }
 
 // reply is what came of one renewal.

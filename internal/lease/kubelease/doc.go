@@ -14,7 +14,7 @@
 //	soloist.dev/lease-ms  the lease's length
 //	soloist.dev/pod-uid   the holder's pod
 //	soloist.dev/address   its HTTP address
-//	soloist.dev/burned    hashes of the last 8 released tokens
+//	soloist.dev/burned    hashes of the last 8 released tokens, with "+" if they held
 //
 // All else in the object is left as it is. Objects are never deleted, since the fence is
 // in them. One that was deleted is made anew when it is needed, as a forced unlock.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ const (
 	noteAddress = prefix + "address"
 	noteBurned  = prefix + "burned"
 
+	heldMark  = "+" // behind a burned token's hash
 	maxBurned = 8
 	maxFence  = 1 << 53              // the first number that a reader of JSON may round
 	longest   = 366 * 24 * time.Hour // a longer lease is none
@@ -38,7 +40,7 @@ type record struct {
 	length  time.Duration
 	holder  lease.Holder
 	renewed time.Time // by the holder's wall clock
-	burned  []string
+	burned  []string // hashes of released tokens, latest first, with heldMark if it held
 	write   string // differs after each write of a holder, and after nothing else
 }
 
@@ -81,7 +83,7 @@ func decode(obj *unstructured.Unstructured, fallback time.Duration) record {
 	r.holder.Since, _ = time.Parse(time.RFC3339, spec("acquireTime"))
 	r.renewed, _ = time.Parse(time.RFC3339, spec("renewTime"))
 	for _, s := range strings.Fields(notes[noteBurned]) {
-		if isHash(s) && len(r.burned) < maxBurned {
+		if isHash(strings.TrimSuffix(s, heldMark)) && len(r.burned) < maxBurned {
 			r.burned = append(r.burned, s)
 		}
 	}
@@ -139,10 +141,21 @@ func (r record) stamp(spec map[string]any, notes map[string]string, f uint64, tt
 	return renewTime
 }
 
-// released is the object with the token burned, and free if the token held it.
-func (r record) released(hash string) *unstructured.Unstructured {
+// gaveUp reports whether a release was sent for the token of hash, and what it found.
+func (r record) gaveUp(hash string) (burned, held bool) {
+	held = slices.Contains(r.burned, hash+heldMark)
+	return held || slices.Contains(r.burned, hash), held
+}
+
+// released is the object with the token burned, and free if the token held it. held says
+// whether its lease lasted until then.
+func (r record) released(hash string, held bool) *unstructured.Unstructured {
+	mark := ""
+	if held {
+		mark = heldMark
+	}
 	return r.edit(func(spec map[string]any, notes map[string]string) {
-		latest := append([]string{hash}, r.burned...)
+		latest := append([]string{hash + mark}, r.burned...)
 		notes[noteBurned] = strings.Join(latest[:min(len(latest), maxBurned)], " ")
 		if r.token != hash {
 			return

@@ -57,11 +57,11 @@ func TestWhatPeopleRead(t *testing.T) {
 		if again := decode(r.extended(43, 15001*time.Millisecond), time.Hour); again.write == r.write {
 			t.Errorf("two writes are one: %q", r.write)
 		}
-		obj = r.released(hash)
+		obj = r.released(hash, true)
 		if got := obj.Object["spec"].(map[string]any); !maps.Equal(got, map[string]any{"leaseTransitions": int64(1)}) {
 			t.Errorf("released, spec is %v", got)
 		}
-		if got := obj.GetAnnotations(); !maps.Equal(got, map[string]string{noteFence: "43", noteBurned: hash}) {
+		if got := obj.GetAnnotations(); !maps.Equal(got, map[string]string{noteFence: "43", noteBurned: hash + "+"}) {
 			t.Errorf("released, annotations are %v", got)
 		}
 	})

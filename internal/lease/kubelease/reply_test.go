@@ -83,7 +83,7 @@ func TestALostReplyOfARelease(t *testing.T) {
 					_, err := a.Release(ctx, r.Claim)
 					return err
 				})
-				a.release(r, false)
+				a.release(r, true)
 				if s.get(name).held {
 					t.Error("held")
 				}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -117,9 +116,10 @@ func (s *Store) acquire(ctx context.Context, r lease.Request) (g lease.Grant, er
 	left := s.saw(r.Lock, now)
 	mine := left > 0 && now.token == hash
 	reclaimed := left > 0 && r.Reclaim && predecessor(now.holder.Identity, r.Holder)
+	burned, _ := now.gaveUp(hash)
 	dead := left > 0 && !reclaimed && now.token != "" && now.fence == r.Dead // a holder's fence is not 0
 	switch {
-	case slices.Contains(now.burned, hash):
+	case burned:
 		return g, lease.ErrBurned
 	case now.foreign:
 		return g, foreign(now)
@@ -207,13 +207,15 @@ func (s *Store) release(ctx context.Context, c lease.Claim) (held bool, err erro
 		}
 	}
 	left := s.saw(c.Lock, now)
+	burned, held := now.gaveUp(hash)
 	switch {
 	case now.foreign:
 		return false, foreign(now)
-	case now.token != hash && slices.Contains(now.burned, hash):
-		return false, nil
+	case burned && now.token != hash:
+		return held, nil
 	}
-	return left > 0 && now.token == hash, s.write(ctx, now.released(hash))
+	held = left > 0 && now.token == hash
+	return held, s.write(ctx, now.released(hash, held))
 }
 
 // Inspect implements [lease.Store]. What is left is the lesser of what this process has

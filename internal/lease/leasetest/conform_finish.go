@@ -99,7 +99,7 @@ var finishes = []contract{
 		b.finish(s, g.Claim, lease.Finish{Done: "once", Keep: long}, true)
 		first := b.done(s, "once")
 		next := b.grant(b.plain())
-		b.finish(s, g.Claim, lease.Finish{Done: "once", Keep: long, AtLeast: long}, false)
+		b.finish(s, g.Claim, lease.Finish{Done: "once", Keep: long, AtLeast: long}, true)
 		if again := b.done(s, "once"); *again != *first {
 			b.Errorf("the record was %+v, and is %+v", first, again)
 		}
@@ -117,7 +117,7 @@ var finishes = []contract{
 			b.Errorf("%+v, want the slot at rest after fence %d", h, g.Fence)
 		}
 		b.lost(g)
-		b.release(g.Claim, false)
+		b.release(g.Claim, true)
 		b.refused(b.plain())
 	}),
 	finishing("a slot that rests is not taken back, nor taken over", func(b *bench, s lease.Finisher) {

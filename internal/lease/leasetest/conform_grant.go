@@ -94,13 +94,25 @@ var grants = []contract{
 		_, err := b.store.Acquire(b.Context(), r)
 		b.want(err, lease.ErrBurned)
 	}},
-	{"a release of nothing is no error, nor is a second one (B32)", func(b *bench) {
+	{"a release of nothing is no error; repeated, it says the same again (B32)", func(b *bench) {
 		r := b.plain()
 		b.release(r.Claim, false)
 		b.release(r.Claim, false)
 		r = b.plain()
 		b.grant(r)
 		b.release(r.Claim, true)
+		next := b.grant(b.plain())
+		b.release(r.Claim, true) // its answer was lost
+		b.extend(next, long)
+		b.release(next.Claim, true)
+		b.release(r.Claim, true)
+	}},
+	{"a release that came too late says so again (B32)", func(b *bench) {
+		r := b.plain()
+		r.TTL = b.suite.Short
+		b.grant(r)
+		b.runOut()
+		b.release(r.Claim, false)
 		b.release(r.Claim, false)
 	}},
 	{"a release by another token changes nothing (B11)", func(b *bench) {

@@ -47,7 +47,6 @@ func (m *Memory) extendScript(g lease.Grant, e lease.Extension) (lease.Extended,
 func (m *Memory) releaseScript(c lease.Claim, f lease.Finish) bool {
 	now := m.now()
 	r := m.record(c.Lock, now)
-	r.fn.remember(c.Token, now)
 	if c.Waiter != "" {
 		r.line.remove(c.Waiter)
 	}
@@ -70,7 +69,7 @@ func (m *Memory) releaseScript(c lease.Claim, f lease.Finish) bool {
 			r.fn.last = &done
 		}
 	}
-	return released
+	return r.fn.remember(c.Token, released, now)
 }
 
 // rest parks a slot that was held for too short a time, and reports whether it was.

@@ -133,7 +133,7 @@ type State struct {
 	Fence  uint64
 	Kind   string // "", "plain" or "slots"
 	Slots  int    // greatest count seen, if above 1
-	Burned []lease.Token
+	Burned string // released tokens, latest first: with "+" behind it if it held a slot, else " "
 	Line   []string // waiters, first to last
 	Leases map[string]LeaseState
 }
@@ -156,8 +156,14 @@ func (m *Memory) State(lock string) State {
 	r := m.record(lock, now)
 	s := State{
 		Fence: r.fn.fence, Kind: r.fn.kind, Slots: r.fn.slots,
-		Burned: append([]lease.Token(nil), r.fn.burned...),
 		Leases: map[string]LeaseState{},
+	}
+	for _, b := range r.fn.burned {
+		mark := " "
+		if b.held {
+			mark = "+"
+		}
+		s.Burned += string(b.token) + mark
 	}
 	for _, p := range r.line.places {
 		s.Line = append(s.Line, p.member)

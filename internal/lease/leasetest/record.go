@@ -32,12 +32,18 @@ type run struct {
 // fn is the hash of what outlives a lease.
 type fn struct {
 	fence   uint64
-	burned  []lease.Token // latest first
+	burned  []burnt // latest first
 	kind    string
 	slots   int
 	revoked uint64     // the highest fence revoked
 	last    *lease.Run // done last
 	dies    int64      // ms
+}
+
+// burnt is a token that was released.
+type burnt struct {
+	token lease.Token
+	held  bool // a slot, then
 }
 
 // line is the sorted set of waiters.
@@ -129,14 +135,20 @@ func cloneAll(locks map[string]*record) map[string]*record {
 // keep lets the hash live for another 30 days.
 func (f *fn) keep(now int64) { f.dies = millis(now) + (30 * day).Milliseconds() }
 
-// remember burns a token.
-func (f *fn) remember(token lease.Token, now int64) {
-	if slices.Contains(f.burned, token) {
-		return
+// find returns where a token is among the burned, or -1.
+func (f *fn) find(token lease.Token) int {
+	return slices.IndexFunc(f.burned, func(b burnt) bool { return b.token == token })
+}
+
+// remember burns a token, and returns whether it held a slot at its first release.
+func (f *fn) remember(token lease.Token, held bool, now int64) bool {
+	if i := f.find(token); i >= 0 {
+		return f.burned[i].held
 	}
-	f.burned = append([]lease.Token{token}, f.burned...)
+	f.burned = append([]burnt{{token, held}}, f.burned...)
 	f.burned = f.burned[:min(len(f.burned), burned)]
 	f.keep(now)
+	return held
 }
 
 // front returns the first in line, or "".

@@ -43,10 +43,8 @@ type acquiring struct {
 // run returns a grant, or a verdict. A *lease.HeldError lacks its plan: see Acquire.
 func (a *acquiring) run() (g lease.Grant, joined bool, err error) {
 	f, leases := &a.record.fn, a.record.leases
-	for _, token := range f.burned {
-		if token == a.r.Token {
-			return g, false, lease.ErrBurned
-		}
+	if f.find(a.r.Token) >= 0 {
+		return g, false, lease.ErrBurned
 	}
 	if f.kind != "" && f.kind != kind(a.r.Slots) {
 		return g, false, fmt.Errorf("%w: %q is in use as a %s lock", lease.ErrKind, a.r.Lock, f.kind)

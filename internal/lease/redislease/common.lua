@@ -20,15 +20,18 @@ local function public(value)
   return value and string.match(value, '^[%x=]+ (%S+ %S+ %S+ %S+ %S+)$') or ''
 end
 
--- remember keeps a token for which a release was sent, so that a request with it
--- that comes late is refused.
-local function remember(fn, token)
+-- remember keeps a token for which a release was sent, so that a request with it that
+-- comes late is refused, and whether it held a slot then ("+", else " "). It returns that:
+-- a release repeated says the same again.
+local function remember(fn, token, held)
   local known = redis.call('HMGET', fn, 'x', 'd')
   local x = known[1] or ''
-  if not string.find(x, token, 1, true) then
-    redis.call('HSET', fn, 'x', string.sub(token .. ' ' .. x, 1, BURNED * (#token + 1)))
-    if not known[2] then redis.call('PEXPIRE', fn, 30 * DAY) end -- else ACQUIRE sees to that
-  end
+  local _, at = string.find(x, token, 1, true)
+  if at then return string.sub(x, at + 1, at + 1) == '+' end
+  x = token .. (held and '+' or ' ') .. x
+  redis.call('HSET', fn, 'x', string.sub(x, 1, BURNED * (#token + 1)))
+  if not known[2] then redis.call('PEXPIRE', fn, 30 * DAY) end -- else ACQUIRE sees to that
+  return held
 end
 
 local function inbox(inboxes, member)

@@ -67,7 +67,7 @@ func TestB33_LostReplyThenRetry(t *testing.T) {
 		if err == nil || lease.IsVerdict(err) {
 			t.Fatalf("%s: %v", name, err)
 		}
-		release(t, s, r.Claim, false)
+		release(t, s, r.Claim, true)
 	}
 }
 

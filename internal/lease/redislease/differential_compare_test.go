@@ -169,12 +169,8 @@ func (tw *twins) dump(lock string) {
 	number := func(v any) uint64 { n, _ := strconv.ParseUint(text(v), 10, 64); return n }
 
 	tw.sameFence("dump", number(v[0]), want.Fence)
-	var burned []lease.Token
-	for word := range strings.FieldsSeq(text(v[1])) {
-		burned = append(burned, lease.Token(word))
-	}
-	if !slices.Equal(burned, want.Burned) {
-		tw.Errorf("%s: %d tokens are burned, in Memory %d, or others", lock, len(burned), len(want.Burned))
+	if text(v[1]) != want.Burned {
+		tw.Errorf("%s: burned %q, in Memory %q", lock, v[1], want.Burned)
 	}
 	if text(v[2]) != want.Kind || int(number(v[3])) != want.Slots {
 		tw.Errorf("%s: kind %q, %q slots; Memory: %q, %d", lock, v[2], v[3], want.Kind, want.Slots)

@@ -3,7 +3,7 @@
 -- ARGV 1 token  2 member or ""  3 claim ms  4 inboxes  5 lock
 --      6 for how many ms from the grant nobody else may have it
 --      7 for how many ms to keep a record that the run is done, or 0  8 the run
--- Returns 1 if the token held a slot, else 0
+-- Returns 1 if the token held a slot, now or when it was first released, else 0
 
 local fn, q = KEYS[1], KEYS[2]
 local token, member, claim, inboxes, lock = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
@@ -16,20 +16,20 @@ if member ~= '' then redis.call('ZREM', q, member) end
 local function rest(lk, since, now, who)
   local left = since + least - now
   if left < 1 then return false end
-  redis.call('DEL', lk) -- first: see the last line
+  redis.call('DEL', lk) -- first: see the end
   redis.call('SET', lk, '= ' .. who, 'PX', left)
   tell(q, inboxes, lock, who)
   return true
 end
 
-local released = 0
+local released = false
 for i = 3, last do
   local lk = KEYS[i]
   local value = redis.call('GET', lk)
   local held = mine(value, token)
   local parked = false
   if held then
-    released = 1
+    released = true
     if least > 0 or keep > 0 then
       local time = redis.call('TIME')
       local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -48,5 +48,5 @@ for i = 3, last do
     if not offer(lk, q, inboxes, lock, claim) then redis.call('DEL', lk) end
   end
 end
-remember(fn, token) -- last: a server out of memory lets a script write more that freed some
-return released
+released = remember(fn, token, released) -- last: out of memory, it can once some was freed
+return released and 1 or 0

@@ -17,33 +17,49 @@ import (
 // incarnation knows the run of the server that the connections lead to, and whether it
 // can be trusted with a new lease. A connection lives in one run, so each new one asks
 // which that is. A run that started less than a lease ago without an append-only file
-// may have forgotten leases, and is waited for; one that may evict keys is refused.
+// may have forgotten leases, and is waited for; one that may evict keys is refused. How
+// long a forgotten lease was is not known: at most as long as the one that is asked for, if
+// all who use a lock ask for the same, or as those that this process expects.
 type incarnation struct {
 	delay  DelayedRestart
 	strict bool // refuse a server that may evict
-	lease  time.Duration
+	lease  time.Duration // the least that is waited for
 	log    *slog.Logger
 
 	mu      sync.Mutex
 	runID   string
-	until   time.Time // no new lease before; zero: no wait
-	why     string
+	started time.Time // or a little later; zero: there is nothing to wait for
+	advice  string    // what to do about the wait
 	evicts  string    // how the server may evict locks; "" if it does not
 	checked time.Time // when evicts was read
 }
 
-// trusted returns nil, a *lease.WaitError while the server is too young, or a *lease.StoreError of
-// KindEviction.
-func (in *incarnation) trusted() error {
+// trusted returns nil, a *lease.WaitError while the server is too young for a lease of ttl,
+// or a *lease.StoreError of KindEviction.
+func (in *incarnation) trusted(ttl time.Duration) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if in.strict && in.evicts != "" {
 		return newError("check", KindEviction, errors.New(in.evicts))
 	}
-	if left := time.Until(in.until); left > 0 {
-		return &lease.WaitError{For: left, Reason: in.why}
+	if left := in.wait(ttl); left > 0 {
+		return &lease.WaitError{For: left, Reason: in.why()}
 	}
 	return nil
+}
+
+// wait returns for how long a lease of ttl may not be granted. mu is held.
+func (in *incarnation) wait(ttl time.Duration) time.Duration {
+	if in.started.IsZero() {
+		return 0
+	}
+	longest := max(ttl, in.lease)
+	return time.Until(in.started.Add(longest + longest/100))
+}
+
+// why says so to people. mu is held.
+func (in *incarnation) why() string {
+	return fmt.Sprintf("redis started %d s ago %s", time.Since(in.started)/time.Second, in.advice)
 }
 
 // onConnect runs on every new connection before anything else is sent on it.
@@ -111,25 +127,25 @@ func (in *incarnation) learn(info string) {
 	if in.evicts != "" {
 		in.log.Error("the store may throw locks away", "why", in.evicts, "do", advice[KindEviction], "refused", in.strict)
 	}
-	in.until, in.why = time.Time{}, ""
+	in.started = time.Time{}
 	seconds, err := strconv.ParseInt(infoField(info, "uptime_in_seconds"), 10, 64)
 	if err != nil {
 		return // a server that does not say how old it is can't be waited for
 	}
 	aof := infoField(info, "aof_enabled") == "1"
-	// The uptime is the difference of two truncated times: a second less has surely passed.
-	wait := in.lease + in.lease/100 - max(time.Duration(seconds-1)*time.Second, 0)
-	if wait <= 0 || in.delay == DelayOff || (aof && in.delay != DelayOn) {
+	if in.delay == DelayOff || (aof && in.delay != DelayOn) {
 		return
 	}
-	in.until = time.Now().Add(wait)
-	in.why = fmt.Sprintf("redis started %d s ago without an append-only file and may have forgotten leases; "+
-		"switch appendonly on, or set --delayed-restart=off", seconds)
+	// The uptime is the difference of two truncated times: a second less has surely passed.
+	in.started = time.Now().Add(-max(time.Duration(seconds-1), 0) * time.Second)
+	in.advice = "without an append-only file and may have forgotten leases; switch appendonly on, or set --delayed-restart=off"
 	if aof {
-		in.why = fmt.Sprintf("redis started %d s ago, and --delayed-restart=on", seconds)
+		in.advice = "and --delayed-restart=on"
 	}
-	in.log.Warn("waiting for leases from before the store's restart to end",
-		"wait", wait, "why", in.why, "run_id", in.runID)
+	if wait := in.wait(0); wait > 0 {
+		in.log.Warn("waiting for leases from before the store's restart to end",
+			"wait", wait, "why", in.why(), "run_id", in.runID)
+	}
 }
 
 // eviction says how the server described by info may evict locks; "" if it does not.

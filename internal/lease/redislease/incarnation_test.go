@@ -97,6 +97,28 @@ func TestDelayedRestartEnds(t *testing.T) {
 	})
 }
 
+// What was forgotten may have been as long as what is asked for.
+func TestDelayedRestartOfALongerLease(t *testing.T) {
+	srv := redistest.Start(t)
+	s := fresh(t, srv.URL(), DelayAuto, time.Second)
+	short, longer := request("short"), request("longer")
+	short.TTL, longer.TTL = time.Second, long
+	wait := func(r lease.Request) time.Duration {
+		r.Token = lease.NewToken()
+		return waitError(t, s, r)
+	}
+	if got := wait(short); got > 2*time.Second {
+		t.Errorf("told to wait %v for a lease of a second", got)
+	}
+	if got := wait(longer); got < long/2 || got > long+long/50 {
+		t.Errorf("told to wait %v for one of %v", got, long)
+	}
+	until(t, "a short one is granted", func() bool { return wait(short) == 0 })
+	if got := wait(longer); got < long/2 {
+		t.Errorf("told to wait %v for one of %v", got, long)
+	}
+}
+
 // A restart under a store that is in use: without a file the leases are lost, and new
 // ones wait; with one they live on.
 func TestRestartUnderUse(t *testing.T) {

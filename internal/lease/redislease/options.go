@@ -46,8 +46,8 @@ type Options struct {
 	TLS *tls.Config
 	// Prefix of keys and channels; empty: DefaultPrefix.
 	Prefix string
-	// Lease is the longest lease in use here. After a restart that may have lost leases
-	// nothing is acquired for this long.
+	// Lease is the longest lease that is usual here. After a restart that may have lost leases
+	// nothing is acquired for this long, nor for as long as the lease that is asked for.
 	Lease          time.Duration
 	DelayedRestart DelayedRestart // "": DelayAuto
 	// AllowEviction acquires on a server that may evict keys, and so forget locks.

@@ -105,7 +105,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	defer s.leave()
 	s.run.recheck(ctx, s.client)
-	if err := s.run.trusted(); err != nil {
+	if err := s.run.trusted(r.TTL); err != nil {
 		return lease.Grant{}, err
 	}
 	reclaim := 0
@@ -124,7 +124,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		return lease.Grant{}, failed("acquire", err)
 	}
 	// The connection may have been made just now, and to a server that has just started.
-	if err := s.run.trusted(); err != nil {
+	if err := s.run.trusted(r.TTL); err != nil {
 		_, _ = s.release(ctx, r.Claim, lease.Finish{}) // unknown: it runs out by itself
 		return lease.Grant{}, errors.Join(err, lease.ErrBurned)
 	}

@@ -40,8 +40,8 @@ type record struct {
 	length  time.Duration
 	holder  lease.Holder
 	renewed time.Time // by the holder's wall clock
-	burned  []string // hashes of released tokens, latest first, with heldMark if it held
-	write   string // differs after each write of a holder, and after nothing else
+	burned  []string  // hashes of released tokens, latest first, with heldMark if it held
+	write   string    // differs after each write of a holder, and after nothing else
 }
 
 func hashOf(t lease.Token) string {

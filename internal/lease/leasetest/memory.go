@@ -131,9 +131,9 @@ func (m *Memory) Snapshot() (restore func()) {
 // State is what the server keeps of a lock, for comparison. What has expired is gone.
 type State struct {
 	Fence  uint64
-	Kind   string // "", "plain" or "slots"
-	Slots  int    // greatest count seen, if above 1
-	Burned string // released tokens, latest first: with "+" behind it if it held a slot, else " "
+	Kind   string   // "", "plain" or "slots"
+	Slots  int      // greatest count seen, if above 1
+	Burned string   // released tokens, latest first: with "+" behind it if it held a slot, else " "
 	Line   []string // waiters, first to last
 	Leases map[string]LeaseState
 }

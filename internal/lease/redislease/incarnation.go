@@ -22,7 +22,7 @@ import (
 // all who use a lock ask for the same, or as those that this process expects.
 type incarnation struct {
 	delay  DelayedRestart
-	strict bool // refuse a server that may evict
+	strict bool          // refuse a server that may evict
 	lease  time.Duration // the least that is waited for
 	log    *slog.Logger
 

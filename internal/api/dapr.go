@@ -2,6 +2,7 @@ package api
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -77,7 +78,7 @@ func (s *Server) daprLock(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	expiry := time.Duration(body.Expiry) * time.Second
-	s.patience(w)
+	patience(w)
 	got, err := s.cfg.Locks.Acquire(r.Context(), joblock.Ask{
 		Lock: daprName(body.ResourceID), Owner: daprOwner(body.LockOwner), Lease: expiry, AtMost: expiry,
 	})
@@ -85,7 +86,7 @@ func (s *Server) daprLock(w http.ResponseWriter, r *http.Request) {
 	case err == nil:
 		s.dapr.keep(daprKey{body.ResourceID, body.LockOwner}, got)
 		respond(w, http.StatusOK, []byte(`{"success":true}`))
-	case isHeld(err):
+	case errors.Is(err, lease.ErrHeld):
 		respond(w, http.StatusOK, []byte(`{"success":false}`))
 	default:
 		daprFail(w, http.StatusInternalServerError, "ERR_TRY_LOCK", err.Error())
@@ -97,7 +98,7 @@ func (s *Server) daprUnlock(w http.ResponseWriter, r *http.Request) {
 	if body == nil {
 		return
 	}
-	s.patience(w)
+	patience(w)
 	status := daprOthers
 	key := daprKey{body.ResourceID, body.LockOwner}
 	got, ok := s.dapr.take(key)

@@ -2,8 +2,6 @@ package api
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -78,18 +76,6 @@ type acquireBody struct {
 	AtMost  duration `json:"at_most_for"`
 }
 
-// duration is text such as "30s".
-type duration time.Duration
-
-func (d *duration) UnmarshalText(text []byte) error {
-	v, err := time.ParseDuration(string(text))
-	if err != nil || v < 0 {
-		return fmt.Errorf("%.40q is no duration such as \"30s\"", text)
-	}
-	*d = duration(v)
-	return nil
-}
-
 func (b *acquireBody) ask(lock string) joblock.Ask {
 	return joblock.Ask{
 		Lock: lock, Owner: b.Owner, Reenter: b.Reenter, Request: b.Request,
@@ -127,104 +113,6 @@ func (s *Server) acquire(w http.ResponseWriter, r *http.Request) {
 	respond(w, http.StatusOK, append(appendLease(nil, &got, true), '\n'))
 }
 
-// appendLease appends what a client is told of its lease.
-func appendLease(b []byte, l *joblock.Lease, secret bool) []byte {
-	b = append(b, `{"lock":`...)
-	b = appendString(b, l.Lock)
-	b = append(b, `,"slot":`...)
-	b = strconv.AppendInt(b, int64(l.Slot), 10)
-	if secret {
-		b = append(b, `,"token":`...)
-		b = appendString(b, l.Token.Reveal())
-	}
-	if l.Fence > 0 { // else it is known where the lock was acquired
-		b = append(b, `,"fence":`...)
-		b = strconv.AppendUint(b, l.Fence, 10)
-	}
-	b = append(b, `,"owner":`...)
-	b = appendString(b, l.Owner)
-	b = append(b, `,"count":`...)
-	b = strconv.AppendInt(b, int64(l.Count), 10)
-	if !secret {
-		b = append(b, `,"since":"`...)
-		b = l.Since.UTC().AppendFormat(b, time.RFC3339)
-		b = append(b, '"')
-	}
-	b = append(b, `,"valid_for_ms":`...)
-	b = strconv.AppendInt(b, l.Valid.Milliseconds(), 10)
-	return append(b, '}')
-}
-
-// What it means that the store did not answer.
-const (
-	notAcquired = "nothing is held, but others may be kept out for up to a lease"
-	notRenewed  = "it is held for as long as an earlier answer says"
-	notReleased = "whether it was held to the end is not known, nor whether it is free"
-	notTaken    = "nothing may be done; something may have been taken"
-)
-
-// refuse answers for what was not granted, released or renewed.
-func refuse(w http.ResponseWriter, err error, unknown string) {
-	var (
-		done *joblock.DoneError
-		held *lease.HeldError
-		wait *lease.WaitError
-	)
-	switch {
-	case errors.As(err, &done):
-		failWith(w, http.StatusGone, "done", fmt.Sprintf("it was done by %s at %s", done.Run.By, done.Run.At.UTC().Format(time.RFC3339)),
-			appendRun([]byte(`,"run":`), &done.Run))
-	case errors.As(err, &held):
-		b := append([]byte(nil), `,"holder":`...)
-		b = appendString(b, held.Holder.Name)
-		b = append(b, `,"rank":`...)
-		b = strconv.AppendInt(b, int64(held.Rank), 10)
-		b = append(b, `,"waiting":`...)
-		b = strconv.AppendInt(b, int64(held.Waiting), 10)
-		b = append(b, `,"retry_after_ms":`...)
-		b = strconv.AppendInt(b, max(1, roundUp(held.LookAgain)), 10)
-		failWith(w, http.StatusConflict, "held", "another holds it", b)
-	case errors.Is(err, lease.ErrInvalid):
-		fail(w, http.StatusBadRequest, "invalid", strings.TrimPrefix(err.Error(), lease.ErrInvalid.Error()+": "))
-	case errors.Is(err, joblock.ErrElsewhere):
-		fail(w, http.StatusBadRequest, "invalid", joblock.ErrElsewhere.Error())
-	case errors.Is(err, lease.ErrKind):
-		fail(w, http.StatusConflict, "kind", "this name is in use with slots, or without, the other way round")
-	case errors.Is(err, lease.ErrLost):
-		fail(w, http.StatusConflict, "lost", "it ended before: others may hold it, or have held it, so undo what was done under it")
-	case errors.Is(err, joblock.ErrReleased):
-		fail(w, http.StatusConflict, "released", "the lock of this request was released: a new request needs a new id")
-	case errors.Is(err, joblock.ErrTooMany):
-		fail(w, http.StatusTooManyRequests, "limit", "this sidecar keeps as many locks as it may (--max-locks)")
-	case errors.Is(err, joblock.ErrClosing):
-		fail(w, http.StatusServiceUnavailable, "closing", "this sidecar is about to end")
-	case errors.As(err, &wait):
-		w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait.For), 10))
-		fail(w, http.StatusServiceUnavailable, "unknown", err.Error())
-	default:
-		fail(w, http.StatusServiceUnavailable, "unknown", "the store did not answer: "+unknown+" ("+err.Error()+")")
-	}
-}
-
-func isHeld(err error) bool { return errors.Is(err, lease.ErrHeld) }
-
-func appendRun(b []byte, r *lease.Run) []byte {
-	b = append(b, `{"once":`...)
-	b = appendString(b, r.Name)
-	b = append(b, `,"by":`...)
-	b = appendString(b, r.By)
-	b = append(b, `,"at":"`...)
-	b = r.At.UTC().AppendFormat(b, time.RFC3339)
-	b = append(b, `","fence":`...)
-	b = strconv.AppendUint(b, r.Fence, 10)
-	b = append(b, `,"took_ms":`...)
-	b = strconv.AppendInt(b, r.Took.Milliseconds(), 10)
-	return append(b, '}')
-}
-
-// seconds rounds up, for headers.
-func seconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
-
 type tokenBody struct {
 	Token string `json:"token"`
 	Done  bool   `json:"done"`
@@ -260,7 +148,7 @@ func (s *Server) renew(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, "invalid", "done goes with a release")
 		return
 	}
-	s.patience(w)
+	patience(w)
 	got, err := s.cfg.Locks.Renew(r.Context(), name, token)
 	if err != nil {
 		refuse(w, err, notRenewed)
@@ -274,7 +162,7 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 	if name == "" {
 		return
 	}
-	s.patience(w)
+	patience(w)
 	got, err := s.cfg.Locks.Release(r.Context(), name, token, done)
 	if err != nil {
 		refuse(w, err, notReleased)
@@ -293,6 +181,6 @@ func (s *Server) release(w http.ResponseWriter, r *http.Request) {
 }
 
 // patience leaves time for a store that is slow: joblock bounds it by the lease.
-func (s *Server) patience(w http.ResponseWriter) {
+func patience(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(joblock.MaxLease))
 }

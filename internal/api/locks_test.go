@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -164,63 +163,6 @@ func TestOnceRoutes(t *testing.T) {
 	})
 }
 
-func TestLockRefusals(t *testing.T) {
-	jobs(t, func(t *testing.T, a, _ *jobPod) {
-		token := strings.Repeat("0", 32)
-		for _, c := range []struct {
-			method, path, body string
-			status             int
-			code               string
-		}{
-			{"POST", "/locks/A", "", 400, "invalid"},
-			{"POST", "/locks/a%20b", "", 400, "invalid"},
-			{"POST", "/locks/x", `{"lese":"1s"}`, 400, "invalid"},
-			{"POST", "/locks/x", `{"lease":5}`, 400, "invalid"},
-			{"POST", "/locks/x", `{"lease":"5"}`, 400, "invalid"},
-			{"POST", "/locks/x", `{"wait":"-1s"}`, 400, "invalid"},
-			{"POST", "/locks/x", `{"slots":-1}`, 400, "invalid"},
-			{"POST", "/locks/x", `{"owner":"` + strings.Repeat("x", 200) + `"}`, 400, "invalid"},
-			{"POST", "/locks/x", `{"owner":"` + strings.Repeat("x", 70000) + `"}`, 413, "too_large"},
-			{"PUT", "/locks/x", `{}`, 400, "invalid"},
-			{"PUT", "/locks/x", `{"token":"` + token + `","done":true}`, 400, "invalid"},
-			{"PUT", "/locks/x", `{"token":"` + token + `"}`, 409, "lost"},
-			{"DELETE", "/locks/x", `{"token":"0"}`, 400, "invalid"},
-			{"DELETE", "/locks/x", `{"token":"` + token + `","done":true}`, 400, "invalid"},
-			{"DELETE", "/locks/x", `{"token":"` + token + `"}`, 409, "lost"},
-			{"POST", "/rate/x", `{"rate":"5"}`, 400, "invalid"},
-			{"POST", "/rate/x", `{"rate":"0/1m"}`, 400, "invalid"},
-			{"POST", "/rate/x", `{"rate":"5/1m","cost":6}`, 400, "invalid"},
-			{"PATCH", "/locks/x", ``, 405, "method"},
-		} {
-			if g := a.json(c.method, c.path, c.body, c.status); g.Error != c.code || g.Message == "" {
-				t.Errorf("%s %s %.60s: %+v, want %s", c.method, c.path, c.body, g, c.code)
-			}
-		}
-	})
-}
-
-func TestLocksWithoutAnAnswer(t *testing.T) {
-	jobs(t, func(t *testing.T, a, _ *jobPod) {
-		g := a.json("POST", "/locks/x", `{"lease":"2m"}`, 200)
-		time.Sleep(time.Second)
-		a.link.SetDown(true)
-		for _, c := range []struct{ method, path, body string }{
-			{"POST", "/locks/y", ""}, {"PUT", "/locks/x", `{"token":"` + g.Token + `"}`},
-		} {
-			if g := a.json(c.method, c.path, c.body, 503); g.Error != "unknown" {
-				t.Errorf("%s: %+v", c.method, g)
-			}
-		}
-		if code, body := a.do("GET", "/locks/x", ""); code != 503 {
-			t.Errorf("GET: %d %s", code, body)
-		}
-		r := a.json("DELETE", "/locks/x", `{"token":"`+g.Token+`"}`, 200)
-		if !r.Held || r.Released != "unknown" {
-			t.Errorf("%+v, want it held, and its release unknown", r)
-		}
-	})
-}
-
 func TestLocksAreListedWithoutTokens(t *testing.T) {
 	jobs(t, func(t *testing.T, a, b *jobPod) {
 		one := a.json("POST", "/locks/x", `{"owner":"w"}`, 200)
@@ -244,94 +186,5 @@ func TestRateRoute(t *testing.T) {
 		if g := a.json("POST", "/rate/sms", `{"rate":"5/1m","cost":3}`, 429); g.Error != "rate" || g.RetryAfterMS != 1500 {
 			t.Errorf("%+v", g)
 		}
-	})
-}
-
-// stream opens a hold stream.
-func (p *jobPod) stream(ctx context.Context, body string) (next func() got, stop func()) {
-	p.t.Helper()
-	r, err := http.NewRequestWithContext(ctx, "POST", "http://localhost:4040/locks/x/hold", strings.NewReader(body))
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	resp, err := p.client.Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	lines := bufio.NewScanner(resp.Body)
-	return func() got {
-		p.t.Helper()
-		if !lines.Scan() {
-			p.t.Fatalf("the stream ended: %v", lines.Err())
-		}
-		var g got
-		if err := json.Unmarshal(lines.Bytes(), &g); err != nil {
-			p.t.Fatalf("%q: %v", lines.Text(), err)
-		}
-		return g
-	}, func() { resp.Body.Close() }
-}
-
-func TestHold(t *testing.T) {
-	jobs(t, func(t *testing.T, a, b *jobPod) {
-		next, stop := a.stream(t.Context(), `{"owner":"w"}`)
-		if g := next(); g.Event != "acquired" || g.Token == "" || g.Fence == 0 || g.Owner != "w" {
-			t.Errorf("%+v", g)
-		}
-		from := time.Now()
-		for time.Since(from) < time.Hour {
-			if g := next(); g.Event != "ping" || g.ValidForMS != 19798 {
-				t.Fatalf("after %v: %+v", time.Since(from), g)
-			}
-		}
-		if g := b.json("POST", "/locks/x", "", 409); g.Error != "held" {
-			t.Errorf("%+v", g)
-		}
-		stop()
-		synctest.Wait()
-		b.json("POST", "/locks/x", "", 200)
-	})
-}
-
-func TestHoldTellsOfALoss(t *testing.T) {
-	jobs(t, func(t *testing.T, a, _ *jobPod) {
-		next, stop := a.stream(t.Context(), `{"at_most_for":"1m"}`)
-		defer stop()
-		last := next()
-		for last.Event != "lost" {
-			last = next()
-		}
-		if last.Reason != "at_most_for" {
-			t.Errorf("%+v", last)
-		}
-	})
-}
-
-func TestHoldEndsWithTheSidecar(t *testing.T) {
-	jobs(t, func(t *testing.T, a, b *jobPod) {
-		next, stop := a.stream(t.Context(), "")
-		defer stop()
-		next()
-		a.locks.Close(t.Context(), 0)
-		if g := next(); g.Event != "lost" || g.Reason != "closing" {
-			t.Errorf("%+v", g)
-		}
-		b.json("POST", "/locks/x", "", 200)
-	})
-}
-
-// A client that does not read may go on for as long as it was told that it may.
-func TestHoldOfASlowClient(t *testing.T) {
-	jobs(t, func(t *testing.T, a, b *jobPod) {
-		next, stop := a.stream(t.Context(), "")
-		defer stop()
-		next()
-		from := time.Now()
-		for b.json("GET", "/locks/x", "", 200); time.Since(from) < 15*time.Second; time.Sleep(time.Second) {
-			if g := b.json("POST", "/locks/x", "", 409); g.Error != "held" {
-				t.Fatalf("after %v: %+v", time.Since(from), g)
-			}
-		}
-		b.json("POST", "/locks/x", `{"wait":"1m"}`, 200)
 	})
 }

@@ -46,6 +46,10 @@ type runStatus struct {
 	TookMS int64     `json:"took_ms"`
 }
 
+func newRunStatus(r *lease.Run) *runStatus {
+	return &runStatus{r.Name, r.By, r.At.UTC().Truncate(time.Second), r.Fence, r.Took.Milliseconds()}
+}
+
 // look tells who holds a lock, whoever that is.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	name := lockName(w, r)
@@ -66,7 +70,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	if run := info.LastRun; run != nil {
-		st.LastRun = &runStatus{run.Name, run.By, run.At.UTC().Truncate(time.Second), run.Fence, run.Took.Milliseconds()}
+		st.LastRun = newRunStatus(run)
 	}
 	b, err := json.Marshal(st)
 	if err != nil { // times, strings and numbers are always JSON

@@ -220,9 +220,8 @@ func (l *Locks) Close(ctx context.Context, grace time.Duration) {
 		h.release = &releasing{done: make(chan struct{}), err: ErrClosing}
 		close(h.release.done)
 		l.running.Go(func() {
-			if grace > 0 {
-				h.term.Stop(nil)
-			} else {
+			h.term.Stop(ErrClosing)
+			if grace == 0 {
 				_, _ = h.term.Release(ctx) // unknown: it runs out by itself
 			}
 		})

@@ -3,7 +3,6 @@ package api
 import (
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestLockRefusals(t *testing.T) {
@@ -54,28 +53,6 @@ func TestRefusalsNameTheFault(t *testing.T) {
 			if g := a.json("POST", "/locks/x", body, 400); g.Message != want {
 				t.Errorf("%s: %q, want %q", body, g.Message, want)
 			}
-		}
-	})
-}
-
-func TestLocksWithoutAnAnswer(t *testing.T) {
-	jobs(t, func(t *testing.T, a, _ *jobPod) {
-		g := a.json("POST", "/locks/x", `{"lease":"2m"}`, 200)
-		time.Sleep(time.Second)
-		a.link.SetDown(true)
-		for _, c := range []struct{ method, path, body string }{
-			{"POST", "/locks/y", ""}, {"PUT", "/locks/x", `{"token":"` + g.Token + `"}`},
-		} {
-			if g := a.json(c.method, c.path, c.body, 503); g.Error != "unknown" {
-				t.Errorf("%s: %+v", c.method, g)
-			}
-		}
-		if code, body := a.do("GET", "/locks/x", ""); code != 503 {
-			t.Errorf("GET: %d %s", code, body)
-		}
-		r := a.json("DELETE", "/locks/x", `{"token":"`+g.Token+`"}`, 200)
-		if !r.Held || r.Released != "unknown" {
-			t.Errorf("%+v, want it held, and its release unknown", r)
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/soloist-dev/soloist/internal/joblock"
@@ -19,29 +18,26 @@ import (
 
 // answer is what a sidecar says about a lock.
 type answer struct {
-	Error      string
-	Message    string
-	Token      string
-	Fence      uint64
-	ValidForMS int64 `json:"valid_for_ms"`
-	Held       bool
-	Holder     string
-	Run        struct {
+	Error   string
+	Message string
+	Token   string
+	Fence   uint64
+	Held    bool
+	Holder  string
+	Run     struct {
 		By    string
 		At    time.Time
 		Fence uint64
 	}
 }
 
-// remote is a lock that a sidecar holds for us.
+// remote is a lock that a sidecar holds for us. To the term that renews it there it is the
+// store: what a PUT confirms lasts for a lease from before the question.
 type remote struct {
-	client *http.Client
+	client http.Client
 	url    string
 	token  string
-	timing lease.Timing
-
-	mu  sync.Mutex
-	why error
+	fence  uint64
 }
 
 // AcquireVia gets a lock from the sidecar at base, a URL, and renews it there. Its errors are
@@ -51,12 +47,7 @@ func AcquireVia(ctx context.Context, base string, a joblock.Ask) (*Held, error) 
 	if a.Lease == 0 {
 		a.Lease = joblock.DefaultLease
 	}
-	timing := lease.JobTiming(a.Lease)
-	r := &remote{
-		client: &http.Client{}, timing: timing,
-		url: base + "/locks/" + url.PathEscape(a.Lock),
-	}
-	stamp := lease.SystemClock() // before the question: nothing later may count
+	r := &remote{url: base + "/locks/" + url.PathEscape(a.Lock)}
 	got, err := r.do(ctx, http.MethodPost, map[string]any{
 		"request": rand.Text(), "lease": a.Lease.String(), "wait": a.Wait.String(), "slots": a.Slots,
 		"once": a.Once, "keep": a.Keep.String(), "at_least_for": a.AtLeast.String(),
@@ -66,92 +57,54 @@ func AcquireVia(ctx context.Context, base string, a joblock.Ask) (*Held, error) 
 	if err != nil {
 		return nil, err
 	}
-	r.token = got.Token
-	if a.Wait > 0 {
-		// It was granted at the end of the wait: what it says is from then, or later.
-		stamp = lease.SystemClock()
-		if got, err = r.do(ctx, http.MethodPut, map[string]any{"token": r.token}); err != nil {
-			_, _ = r.do(context.WithoutCancel(ctx), http.MethodDelete, map[string]any{"token": r.token})
-			return nil, err
-		}
+	r.token, r.fence = got.Token, got.Fence
+	c := &lease.Candidate{Store: r, Timing: lease.JobTiming(a.Lease), AtMost: a.AtMost}
+	term, err := c.Try(ctx, lease.Request{Claim: lease.Claim{Lock: a.Lock, Token: lease.Token(got.Token)}})
+	if err != nil {
+		return nil, err
 	}
-	lost := make(chan struct{})
-	life, stop := context.WithCancel(context.Background())
-	kept := make(chan struct{})
-	go func() { // Release waits for it
-		defer close(kept)
-		defer close(lost)
-		r.keep(life, lease.Validity{Stamp: stamp, For: millis(got.ValidForMS)}, a.AtMost)
-	}()
 	return &Held{
-		Lock: a.Lock, Fence: got.Fence, Token: r.token, Lease: a.Lease, Lost: lost,
-		Why: func() error { r.mu.Lock(); defer r.mu.Unlock(); return r.why },
+		Lock: a.Lock, Fence: r.fence, Token: r.token, Lease: a.Lease, Lost: term.Ended(), Why: term.Err,
 		Release: func(ctx context.Context, done bool) (bool, error) {
-			stop()
-			<-kept
-			ctx, cancel := context.WithTimeout(ctx, 3*timing.RetryPeriod)
+			term.Stop(nil)
+			// The sidecar may need two retry periods to find out.
+			ctx, cancel := context.WithTimeout(ctx, 3*c.Timing.RetryPeriod)
 			defer cancel()
-			out, err := r.do(ctx, http.MethodDelete, map[string]any{"token": r.token, "done": done && a.Once != ""})
-			return out.Held, notLost(err)
+			return r.release(ctx, done && a.Once != "")
 		},
 	}, nil
 }
 
-// pause is the least time between two tries.
-const pause = 20 * time.Millisecond
-
-// keep renews until the lock is lost, or ctx is done.
-func (r *remote) keep(ctx context.Context, v lease.Validity, atMost time.Duration) {
-	began := v.Stamp
-	for {
-		now := lease.SystemClock()
-		belief, left := v.At(now)
-		if atMost > 0 { // as a term does it
-			left = min(left, atMost-(r.timing.LeaseDuration-r.timing.Belief())-now.Since(began))
-		}
-		switch {
-		case left <= 0 && belief != lease.Over:
-			r.lose(lease.ErrLimit)
-			return
-		case left <= 0:
-			r.lose(lease.ErrExpired)
-			return
-		}
-		due := r.timing.RetryPeriod - now.Since(v.Stamp)
-		if belief == lease.Unverified {
-			due = 0
-		}
-		nap := min(left, max(due, pause), time.Second)
-		select {
-		case <-ctx.Done():
-			r.lose(lease.ErrStopped)
-			return
-		case <-time.After(nap):
-		}
-		if nap < due {
-			continue
-		}
-		now = lease.SystemClock() // before the question
-		call, cancel := context.WithTimeout(ctx, min(left, r.timing.RetryPeriod))
-		got, err := r.do(call, http.MethodPut, map[string]any{"token": r.token})
-		cancel()
-		switch {
-		case errors.Is(err, lease.ErrLost):
-			r.lose(err)
-			return
-		case err == nil:
-			v = lease.Validity{Stamp: now, For: millis(got.ValidForMS)}
-		}
-	}
+// Acquire implements [lease.Store]. It renews what the sidecar has acquired: how long ago
+// that was only the sidecar knows.
+func (r *remote) Acquire(ctx context.Context, q lease.Request) (lease.Grant, error) {
+	return lease.Grant{Claim: q.Claim, Fence: r.fence}, r.renew(ctx)
 }
 
-func (r *remote) lose(why error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.why = why
+// Extend implements [lease.Store].
+func (r *remote) Extend(ctx context.Context, _ lease.Grant, e lease.Extension) (lease.Extended, error) {
+	return lease.Extended{Left: e.TTL}, r.renew(ctx)
 }
 
-func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// Release implements [lease.Store].
+func (r *remote) Release(ctx context.Context, _ lease.Claim) (bool, error) {
+	return r.release(ctx, false)
+}
+
+// Inspect implements [lease.Store]: no term asks for it.
+func (r *remote) Inspect(context.Context, string) (lease.Info, error) {
+	return lease.Info{}, errors.ErrUnsupported
+}
+
+func (r *remote) renew(ctx context.Context) error {
+	_, err := r.do(ctx, http.MethodPut, map[string]any{"token": r.token})
+	return err
+}
+
+func (r *remote) release(ctx context.Context, done bool) (held bool, err error) {
+	out, err := r.do(ctx, http.MethodDelete, map[string]any{"token": r.token, "done": done})
+	return out.Held, notLost(err)
+}
 
 // do asks the sidecar.
 func (r *remote) do(ctx context.Context, method string, body map[string]any) (answer, error) {

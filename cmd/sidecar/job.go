@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/soloist-dev/soloist/internal/config"
 	"github.com/soloist-dev/soloist/internal/joblock"
@@ -35,7 +37,7 @@ func runJob(ctx context.Context, p program) int {
 	held, closeStore, err := p.acquire(ctx, log)
 	defer closeStore()
 	if err != nil {
-		return p.notRun(ctx, err)
+		return p.notRun(ctx, log, err)
 	}
 	log.Info("acquired", "lock", held.Lock, "fence", held.Fence)
 	result, err := runner.Run(held, path, p.Args, log)
@@ -78,10 +80,11 @@ func (p program) acquire(ctx context.Context, log *slog.Logger) (*runner.Held, f
 }
 
 // notRun says why the command did not run.
-func (p program) notRun(ctx context.Context, err error) int {
+func (p program) notRun(ctx context.Context, log *slog.Logger, err error) int {
 	code := config.ExitFailed
 	var (
 		done *joblock.DoneError
+		held *lease.HeldError
 		by   stoppedBy
 	)
 	switch {
@@ -89,11 +92,13 @@ func (p program) notRun(ctx context.Context, err error) int {
 		return config.ExitSignal + int(by)
 	case errors.As(err, &done):
 		code = config.ExitDone
-	case errors.Is(err, lease.ErrHeld):
+		err = fmt.Errorf("done by %s at %s", done.Run.By, done.Run.At.UTC().Format(time.RFC3339))
+	case errors.As(err, &held):
 		code = config.ExitHeld
+		err = fmt.Errorf("held by %s", cmp.Or(held.Holder.Name, "another"))
 	}
 	if p.Job.SkipOK && code != config.ExitFailed {
-		fmt.Fprintf(p.stderr, "sidecar run: skipped: %v\n", err)
+		log.Info("skipped", "lock", p.Elections[0].Lock, "reason", err)
 		return config.ExitOK
 	}
 	p.fail(err)

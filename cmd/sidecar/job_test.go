@@ -119,7 +119,8 @@ func TestRunPassesTheExitCodeOn(t *testing.T) {
 			{[]string{"--once=today", "--", "false"}, 1, ""},
 			{[]string{"--once=today", "--", "true"}, 0, ""},
 			{[]string{"--once=today", "--", "true"}, config.ExitDone, "done by"},
-			{[]string{"--once=today", "--skip-ok", "--", "false"}, 0, "skipped"},
+			{[]string{"--once=today", "--skip-ok", "--", "false"}, 0, ""},
+			{[]string{"--once=today", "--skip-ok", "--log-level=info", "--", "false"}, 0, `msg=skipped lock=x reason="done by`},
 		} {
 			j := runs(t, where, append([]string{"--lock=x"}, c.args...)...)
 			if code := j.ends(); code != c.code || !strings.Contains(j.String(), c.out) {

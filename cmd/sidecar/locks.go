@@ -26,74 +26,83 @@ var errNotThisStore = errors.New("this store can't do that; for Lease objects us
 
 // listLocks lists all locks in the store.
 func listLocks(ctx context.Context, p program) int {
-	store, err := p.openStore(slog.New(slog.DiscardHandler))
-	if err != nil {
-		return p.fail(err)
-	}
-	defer store.Close()
-	ctx, cancel := context.WithTimeout(ctx, p.Request.Timeout)
-	defer cancel()
-	l, ok := store.(lister)
-	if !ok {
-		return p.fail(errNotThisStore)
-	}
-	names, err := l.Locks(ctx)
-	if err != nil {
-		return p.fail(err)
-	}
-	slices.Sort(names)
-	lines := []slotStatus{}
-	for _, name := range names {
-		info, err := store.Inspect(ctx, name)
-		if err != nil {
-			return p.fail(err)
+	return p.onStore(ctx, func(ctx context.Context, s store) error {
+		l, ok := s.(lister)
+		if !ok {
+			return errNotThisStore
 		}
-		lines = append(lines, statusOf(info)...)
-	}
-	return p.show(lines)
+		names, err := l.Locks(ctx)
+		if err != nil {
+			return err
+		}
+		slices.Sort(names)
+		return p.show(ctx, s, names)
+	})
 }
 
-// show writes what status and locks have found.
-func (p program) show(lines []slotStatus) int {
-	var err error
-	if p.Output == "json" {
-		enc := json.NewEncoder(p.stdout)
-		enc.SetIndent("", "  ")
-		err = enc.Encode(lines)
-	} else {
-		err = writeTable(p.stdout, lines, time.Now())
-	}
+// onStore does what an operator asks of the store, within the time that a request may take.
+func (p program) onStore(ctx context.Context, do func(context.Context, store) error) int {
+	s, err := p.openStore(slog.New(slog.DiscardHandler))
 	if err != nil {
+		return p.fail(err)
+	}
+	defer s.Close()
+	ctx, cancel := context.WithTimeout(ctx, p.Request.Timeout)
+	defer cancel()
+	if err := do(ctx, s); err != nil {
 		return p.fail(err)
 	}
 	return config.ExitOK
+}
+
+// show writes who holds locks.
+func (p program) show(ctx context.Context, s store, names []string) error {
+	lines := []slotStatus{}
+	for _, name := range names {
+		info, err := s.Inspect(ctx, name)
+		if err != nil {
+			return err
+		}
+		lines = append(lines, statusOf(info)...)
+	}
+	if p.Output == "json" {
+		enc := json.NewEncoder(p.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(lines)
+	}
+	return writeTable(p.stdout, lines, time.Now())
 }
 
 // unlock ends what is held of locks.
 func unlock(ctx context.Context, p program) int {
-	store, err := p.openStore(slog.New(slog.DiscardHandler))
-	if err != nil {
-		return p.fail(err)
-	}
-	defer store.Close()
-	ctx, cancel := context.WithTimeout(ctx, p.Request.Timeout)
-	defer cancel()
-	r, ok := store.(revoker)
-	if !ok {
-		return p.fail(errNotThisStore)
-	}
-	for _, e := range p.Elections {
-		n, err := r.Revoke(ctx, e.Lock, p.Unlock.Force)
-		switch {
-		case err != nil:
-			return p.fail(err)
-		case n == 0:
-			fmt.Fprintf(p.stdout, "%s: nobody holds it\n", e.Lock)
-		case p.Unlock.Force:
-			fmt.Fprintf(p.stdout, "%s: %d deleted; others may have it now\n", e.Lock, n)
-		default:
-			fmt.Fprintf(p.stdout, "%s: %d revoked; others may have it when it is released, or its lease has run out\n", e.Lock, n)
+	return p.onStore(ctx, func(ctx context.Context, s store) error {
+		r, ok := s.(revoker)
+		if !ok {
+			return errNotThisStore
 		}
+		for _, name := range p.locks() {
+			n, err := r.Revoke(ctx, name, p.Unlock.Force)
+			if err != nil {
+				return err
+			}
+			what := fmt.Sprintf("%d revoked; others may have it when it is released, or its lease has run out", n)
+			switch {
+			case n == 0:
+				what = "nobody holds it"
+			case p.Unlock.Force:
+				what = fmt.Sprintf("%d deleted; others may have it now", n)
+			}
+			fmt.Fprintf(p.stdout, "%s: %s\n", name, what)
+		}
+		return nil
+	})
+}
+
+// locks returns the names of --lock.
+func (p program) locks() []string {
+	var names []string
+	for _, e := range p.Elections {
+		names = append(names, e.Lock)
 	}
-	return config.ExitOK
+	return names
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"text/tabwriter"
 	"time"
 
@@ -24,22 +23,7 @@ type slotStatus struct {
 
 // status asks the store who holds the locks.
 func status(ctx context.Context, p program) int {
-	store, err := p.openStore(slog.New(slog.DiscardHandler))
-	if err != nil {
-		return p.fail(err)
-	}
-	defer store.Close()
-	ctx, cancel := context.WithTimeout(ctx, p.Request.Timeout)
-	defer cancel()
-	lines := []slotStatus{}
-	for _, e := range p.Elections {
-		info, err := store.Inspect(ctx, e.Lock)
-		if err != nil {
-			return p.fail(err)
-		}
-		lines = append(lines, statusOf(info)...)
-	}
-	return p.show(lines)
+	return p.onStore(ctx, func(ctx context.Context, s store) error { return p.show(ctx, s, p.locks()) })
 }
 
 func statusOf(info lease.Info) []slotStatus {

@@ -124,7 +124,7 @@ func TestNightly(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report")
 	cluster := func(name string) *program {
 		return start(t, []string{
-			"SOLOIST_STORE=" + s.URL(), "SOLOIST_DELAYED_RESTART=off", "SIDECAR=" + binary("sidecar"), "CLUSTER=" + name,
+			"SOLOIST_STORE=" + s.URL(), "SOLOIST_DELAYED_RESTART=off", "SOLOIST_LOG_LEVEL=info", "SIDECAR=" + binary("sidecar"), "CLUSTER=" + name,
 		}, "sh", "nightly/nightly.sh", file)
 	}
 	first, second := cluster("berlin"), cluster("paris")

@@ -43,7 +43,7 @@ func (r *reader) help() string {
 	if name == Elect {
 		name = "[" + name + "]"
 	}
-	b.WriteString(strings.TrimSpace("Usage:\n  sidecar "+name+" [FLAG]... "+v.args) + "\n\n")
+	b.WriteString(strings.TrimSpace("Usage:\n  sidecar "+name+" [FLAG]... "+operands[name]) + "\n\n")
 	fill(&b, "", v.text)
 	group := ""
 	flagsOf(v.name).VisitAll(func(f *pflag.Flag) { // not r.flags: those hold what was given

@@ -62,7 +62,7 @@ func read(verb string, args []string, env map[string]string) *reader {
 			args = rest
 			continue
 		}
-		if v, _ := findVerb(verb); v.args != "" {
+		if operands[verb] != "" {
 			r.config.Args = r.flags.Args()
 		} else if len(stray) == 0 { // else they are likely the values of unknown flags
 			for _, arg := range r.flags.Args() {

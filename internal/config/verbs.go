@@ -28,7 +28,6 @@ type verb struct {
 	summary string // for the list of verbs
 	text    string // for its own help
 	exits   []string
-	args    string // what follows the flags; "": nothing
 }
 
 const (
@@ -46,47 +45,40 @@ var verbs = []verb{
 			"42   --on-lost=exit: a term was lost",
 			"130, 143   a second SIGINT or SIGTERM: gave up nothing",
 		},
-		"",
 	},
 	{
 		Leader, "exit 0 if this pod leads now, 1 if not (for exec probes)",
 		"Asks the sidecar of this pod whether it leads.",
 		[]string{"0    leads now", "1    does not lead, or the sidecar did not answer in time", exitUsage},
-		"",
 	},
 	{
 		Status, "show who holds the locks, straight from the store",
 		"Asks the store who holds each --lock, since when and until when, and how many wait. Changes nothing.",
 		[]string{"0    the store has answered", exitFailed, exitUsage},
-		"",
 	},
 	{
 		Resign, "give up the lead of this pod",
 		"Asks the sidecar of this pod to hand over. Without --done it stops saying that it leads at once, " +
 			"and another may lead when the last validity handed out has run out.",
 		[]string{"0    resigned", "1    does not lead, or the sidecar did not answer in time", exitUsage},
-		"",
 	},
 	{
 		Wait, "wait until the sidecar of this pod answers (for postStart)",
 		"Asks the sidecar of this pod until it answers, whoever leads. As a native sidecar's postStart hook it holds " +
 			"the app back until it can ask.",
 		[]string{"0    it answers", "1    it did not answer in time", exitUsage},
-		"",
 	},
 	{
 		Drain, "say that this pod is about to end (for preStop)",
 		"Tells the sidecar of this pod, and returns at once: if it leads it goes on until SIGTERM, so that the app may " +
 			"finish; if not it campaigns no more.",
 		[]string{"0    told", "1    the sidecar did not answer in time", exitUsage},
-		"",
 	},
 	{
 		Check, "wait until pods get their sidecar (for the chart)",
 		"Creates a pod that asks for the sidecar in POD_NAMESPACE, as a dry run, until it comes back with one. The " +
 			"chart's installation waits for it, because the API server takes a moment to obey a new policy or webhook.",
 		[]string{"0    pods get their sidecar", "1    they did not in time", exitUsage},
-		"",
 	},
 	{
 		Run, "run a command while holding a lock",
@@ -98,13 +90,11 @@ var verbs = []verb{
 			"40   the lock was not obtained in time: CMD did not run", "41   --once: it was done before: CMD did not run",
 			"42   the lock was lost: CMD was ended, or ended too late", "126, 127   CMD can't be executed, or was not found",
 		},
-		"-- CMD [ARG]...",
 	},
 	{
 		Locks, "list the locks in the store, and who holds them",
 		"Lists every lock that the store remembers, with its holders. It looks at every key of the database.",
 		[]string{"0    listed", exitFailed, exitUsage},
-		"",
 	},
 	{
 		UnlockVerb, "end what is held of a lock, whatever its holder says",
@@ -112,21 +102,21 @@ var verbs = []verb{
 			"has run out. With --force they may have it at once, while the holder may still be at work: only the fence then " +
 			"keeps them apart.",
 		[]string{"0    revoked, or nobody held it", exitFailed, exitUsage},
-		"",
 	},
 	{
 		Install, "copy this program into a directory",
 		"Copies this program to DIR/sidecar, so that an init container can hand it to containers without it.",
 		[]string{"0    copied", exitFailed, exitUsage},
-		"DIR",
 	},
 	{
 		Version, "print the version",
 		"Prints the version of this program.",
 		[]string{"0    printed", exitUsage},
-		"",
 	},
 }
+
+// operands are what follows a verb's flags, if anything does.
+var operands = map[string]string{Run: "-- CMD [ARG]...", Install: "DIR"}
 
 func findVerb(name string) (verb, bool) {
 	i := slices.IndexFunc(verbs, func(v verb) bool { return v.name == name })

@@ -1,11 +1,9 @@
 package main
 
 import (
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,94 +12,6 @@ import (
 	"github.com/soloist-dev/soloist/internal/config"
 	"github.com/soloist-dev/soloist/internal/redistest"
 )
-
-// job is one "sidecar run".
-type job struct {
-	t   *testing.T
-	cmd *exec.Cmd
-	out *os.File // both streams: a file, which no process that is left behind keeps open for us
-}
-
-// runs starts a job on a store or via a sidecar, as where says.
-func runs(t *testing.T, where string, args ...string) *job {
-	t.Helper()
-	j := &job{t: t, cmd: exec.Command(binary, append([]string{"run", "--delayed-restart=off", where}, args...)...)}
-	var err error
-	if j.out, err = os.Create(filepath.Join(t.TempDir(), "out")); err != nil {
-		t.Fatal(err)
-	}
-	j.cmd.Stdout, j.cmd.Stderr = j.out, j.out
-	j.cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "SOLOIST_NAME=me"}
-	if err := j.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = j.cmd.Process.Kill()
-		j.out.Close()
-	})
-	return j
-}
-
-// String returns what it has written.
-func (j *job) String() string {
-	b, err := os.ReadFile(j.out.Name())
-	if err != nil {
-		j.t.Error(err)
-	}
-	return string(b)
-}
-
-// ends waits for its end, and returns the exit code; minus the signal's number if one
-// killed it.
-func (j *job) ends() int {
-	_ = j.cmd.Wait() // the state says it
-	return code(j.cmd.ProcessState)
-}
-
-// until waits until a file has content, and returns it.
-func until(t *testing.T, file string) string {
-	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); tick() {
-		if b, err := os.ReadFile(file); err == nil && len(b) > 0 && b[len(b)-1] == '\n' {
-			return strings.TrimSpace(string(b))
-		}
-	}
-	t.Fatalf("%s stays empty", file)
-	return ""
-}
-
-// alive reports whether a process runs: a zombie does not.
-func alive(pid string) bool {
-	stat, err := os.ReadFile("/proc/" + pid + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	return !strings.HasPrefix(rest, "Z")
-}
-
-// dies waits until a process is gone.
-func dies(t *testing.T, pid string) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); alive(pid); tick() {
-		if time.Now().After(deadline) {
-			t.Fatalf("process %s is alive", pid)
-		}
-	}
-}
-
-// anywhere runs f with a job straight on the store, and with one via a sidecar.
-func anywhere(t *testing.T, f func(t *testing.T, s *redistest.Server, where string)) {
-	t.Parallel()
-	t.Run("store", func(t *testing.T) {
-		s := redistest.Start(t)
-		f(t, s, "--store="+s.URL())
-	})
-	t.Run("via", func(t *testing.T) {
-		s := redistest.Start(t)
-		f(t, s, "--via=http://"+start(t, s, "pod-a").addr)
-	})
-}
 
 func TestRunPassesTheExitCodeOn(t *testing.T) {
 	anywhere(t, func(t *testing.T, s *redistest.Server, where string) {
@@ -160,20 +70,6 @@ func TestRunOfWhatIsHeld(t *testing.T) {
 		}
 	})
 }
-
-func missing(file string) error {
-	_, err := os.Stat(file)
-	return err
-}
-
-func appears(file string) {
-	for missing(file) != nil {
-		tick()
-	}
-}
-
-// tick keeps a loop that looks at files from taking the time of what it waits for.
-func tick() { time.Sleep(time.Millisecond) } // real time: for other processes
 
 // A stop while it waits in line: nothing is run, and nobody is in line any more.
 func TestRunIsStoppedInLine(t *testing.T) {
@@ -308,46 +204,5 @@ func TestRunWithoutAStore(t *testing.T) {
 		if code := j.ends(); code != config.ExitFailed || !strings.Contains(j.String(), "refused") {
 			t.Errorf("%s: %d %s", where, code, j)
 		}
-	}
-}
-
-func TestInstall(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	if out, err := exec.Command(binary, "install", dir).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
-	out, err := exec.Command(filepath.Join(dir, "sidecar"), "version").CombinedOutput()
-	if err != nil || !strings.HasPrefix(string(out), "sidecar ") {
-		t.Errorf("%v: %s", err, out)
-	}
-	if names, err := os.ReadDir(dir); err != nil || len(names) != 1 {
-		t.Errorf("%v, %v; want one file", names, err)
-	}
-	if code, _, errs := verb(t, "install", filepath.Join(dir, "none")); code != 1 || !strings.Contains(errs, "no such file") {
-		t.Errorf("%d %s", code, errs)
-	}
-}
-
-func TestLocksAndUnlock(t *testing.T) {
-	t.Parallel()
-	s := redistest.Start(t)
-	for i := range 3 {
-		file := filepath.Join(t.TempDir(), "ready")
-		runs(t, "--store="+s.URL(), "--lock=many", "--slots=3", "--", "sh", "-c", "echo "+strconv.Itoa(i)+" >"+file+"; sleep 100")
-		until(t, file)
-	}
-	if code, out, errs := verb(t, "locks", "--store="+s.URL()); code != 0 || strings.Count(out, "many") != 3 {
-		t.Errorf("%d %s%s", code, out, errs)
-	}
-	if code, _, errs := verb(t, "unlock", "--store="+s.URL(), "--lock=many", "--force"); code != 2 || !strings.Contains(errs, "--yes") {
-		t.Errorf("%d %s", code, errs)
-	}
-	if code, out, errs := verb(t, "unlock", "--store="+s.URL(), "--lock=many", "--lock=none"); code != 0 ||
-		!strings.Contains(out, "many: 3 revoked") || !strings.Contains(out, "none: nobody holds it") {
-		t.Errorf("%d %s%s", code, out, errs)
-	}
-	if code, out, errs := verb(t, "locks", "--store="+s.URL(), "--output=json"); code != 0 || !strings.Contains(out, fmt.Sprintf("%q", "many")) {
-		t.Errorf("%d %s%s", code, out, errs)
 	}
 }

@@ -11,27 +11,15 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
-	"os/signal"
 	"slices"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/soloist-dev/soloist/examples/jobs/clients/go/soloist"
+	"github.com/soloist-dev/soloist/examples/jobs/internal/example"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "coupon:", err)
-		os.Exit(1)
-	}
-}
+func main() { example.Main("coupon", run) }
 
 // coupons is a tiny store. Each of its methods is safe; what lies between two of them is left
 // to the lock.
@@ -101,19 +89,15 @@ func (o *office) give(ctx context.Context, user string, request int) (given bool
 func run(ctx context.Context, args []string, out io.Writer) error {
 	o := &office{coupons: coupons{all: map[string][]string{}}}
 	flags := flag.NewFlagSet("coupon", flag.ContinueOnError)
-	flags.Func("sidecar", "a sidecar's `URL`; repeat it for several (default http://127.0.0.1:4040)", func(s string) error {
-		o.sidecars = append(o.sidecars, &soloist.Client{URL: strings.TrimSuffix(s, "/"), HTTP: http.Client{}})
-		return nil
-	})
+	var sidecars example.Sidecars
+	sidecars.Flag(flags)
 	flags.StringVar(&o.name, "name", "coupon", "the `NAME` that the locks begin with")
 	users := flags.Int("users", 3, "how many users ask")
 	requests := flags.Int("requests", 40, "how often each does, all at once")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	if len(o.sidecars) == 0 {
-		o.sidecars = []*soloist.Client{{URL: "http://127.0.0.1:4040"}}
-	}
+	o.sidecars = sidecars.Clients(*requests)
 
 	var wrong []error
 	for user := range *users {

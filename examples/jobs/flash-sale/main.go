@@ -10,25 +10,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
-	"os/signal"
-	"strings"
-	"syscall"
 	"time"
 
 	"github.com/soloist-dev/soloist/examples/jobs/clients/go/soloist"
+	"github.com/soloist-dev/soloist/examples/jobs/internal/example"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "flash-sale:", err)
-		os.Exit(1)
-	}
-}
+func main() { example.Main("flash-sale", run) }
 
 type options struct {
 	sidecars             []*soloist.Client
@@ -39,12 +27,9 @@ type options struct {
 }
 
 func parse(args []string) (o options, err error) {
-	var urls []string
+	var sidecars example.Sidecars
 	flags := flag.NewFlagSet("flash-sale", flag.ContinueOnError)
-	flags.Func("sidecar", "a sidecar's `URL`; repeat it for several (default http://127.0.0.1:4040)", func(s string) error {
-		urls = append(urls, strings.TrimSuffix(s, "/"))
-		return nil
-	})
+	sidecars.Flag(flags)
 	flags.StringVar(&o.name, "name", "flash-sale", "the `NAME` that the locks begin with")
 	flags.BoolVar(&o.lock, "lock", true, "ask for the lock; without it too much is sold")
 	flags.IntVar(&o.items, "items", 2000, "how many are sold where the speed is measured; 0: it is not")
@@ -57,15 +42,7 @@ func parse(args []string) (o options, err error) {
 	if o.buyers < 1 || o.slots < 2 || o.items < 0 {
 		return o, errors.New("-buyers must be above 0, -slots above 1, -items not below 0")
 	}
-	if len(urls) == 0 {
-		urls = []string{"http://127.0.0.1:4040"}
-	}
-	// A connection for each buyer: with the two that are kept by default most buyers would
-	// make a new one for each question.
-	pool := &http.Transport{MaxIdleConnsPerHost: o.buyers}
-	for _, u := range urls {
-		o.sidecars = append(o.sidecars, &soloist.Client{URL: u, HTTP: http.Client{Transport: pool}})
-	}
+	o.sidecars = sidecars.Clients(o.buyers)
 	return o, nil
 }
 

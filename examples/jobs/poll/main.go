@@ -10,26 +10,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
-	"os"
-	"os/signal"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/soloist-dev/soloist/examples/jobs/clients/go/soloist"
+	"github.com/soloist-dev/soloist/examples/jobs/internal/example"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "poll:", err)
-		os.Exit(1)
-	}
-}
+func main() { example.Main("poll", run) }
 
 // A feed shows the same events to everybody who polls it.
 type feed struct {
@@ -110,12 +98,9 @@ func (p *poller) take(ctx context.Context, event string) (done bool, err error) 
 
 // run fails if any event was fired more than once, or not at all.
 func run(ctx context.Context, args []string, out io.Writer) error {
-	var sidecars []*soloist.Client
+	var sidecars example.Sidecars
 	flags := flag.NewFlagSet("poll", flag.ContinueOnError)
-	flags.Func("sidecar", "a sidecar's `URL`; repeat it for several (default http://127.0.0.1:4040)", func(s string) error {
-		sidecars = append(sidecars, &soloist.Client{URL: strings.TrimSuffix(s, "/"), HTTP: http.Client{}})
-		return nil
-	})
+	sidecars.Flag(flags)
 	name := flags.String("name", "poll", "the `NAME` of the lock")
 	pollers := flags.Int("pollers", 3, "how many poll")
 	events := flags.Int("events", 5, "how many events there are, from event-1 on")
@@ -125,9 +110,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *pollers < 1 || *events < 1 {
 		return errors.New("-pollers and -events must be above 0")
 	}
-	if len(sidecars) == 0 {
-		sidecars = []*soloist.Client{{URL: "http://127.0.0.1:4040"}}
-	}
+	clients := sidecars.Clients(*pollers)
 
 	f := &feed{lock: *name, out: out, fired: map[string]int{}, tries: map[string]int{}}
 	for i := range *events {
@@ -137,7 +120,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var wg sync.WaitGroup
 	for i := range *pollers {
 		wg.Go(func() {
-			p := &poller{name: fmt.Sprintf("poller-%d", i+1), feed: f, sidecar: sidecars[i%len(sidecars)]}
+			p := &poller{name: fmt.Sprintf("poller-%d", i+1), feed: f, sidecar: clients[i%len(clients)]}
 			failed[i] = p.run(ctx)
 		})
 	}

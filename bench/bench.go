@@ -32,6 +32,7 @@ var rows = []row{
 	{"standbys", (*bench).standbys},
 	{"many", (*bench).many},
 	{"pairs", (*bench).pairs},
+	{"jobs", (*bench).jobs},
 	{"idle", (*bench).idle},
 	{"leader", (*bench).leaderLoad},
 	{"start", (*bench).start},

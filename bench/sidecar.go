@@ -25,6 +25,11 @@ type sidecar struct {
 
 // startSidecar starts one election. It does not wait for anything.
 func (b *bench) startSidecar(ctx context.Context, server *rig.Redis, lock, name string) (*sidecar, error) {
+	return b.launch(ctx, server.Addr, "--lock="+lock, "--name="+name)
+}
+
+// launch starts a sidecar on the store at addr. It does not wait for anything.
+func (b *bench) launch(ctx context.Context, addr string, flags ...string) (*sidecar, error) {
 	binary, err := b.binary(ctx)
 	if err != nil {
 		return nil, err
@@ -37,9 +42,8 @@ func (b *bench) startSidecar(ctx context.Context, server *rig.Redis, lock, name 
 	if err != nil {
 		return nil, err
 	}
-	s.cmd = exec.Command(binary, "elect", "--store=redis://"+server.Addr, "--lock="+lock, "--name="+name,
-		fmt.Sprintf("--http-address=127.0.0.1:%d", s.port), fmt.Sprintf("--probe-address=127.0.0.1:%d", probes),
-		"--delayed-restart=off")
+	s.cmd = exec.Command(binary, append(flags, "--store=redis://"+addr, "--delayed-restart=off",
+		fmt.Sprintf("--http-address=127.0.0.1:%d", s.port), fmt.Sprintf("--probe-address=127.0.0.1:%d", probes))...)
 	s.cmd.Env = []string{} // no setting comes from here
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	if err := s.cmd.Start(); err != nil {

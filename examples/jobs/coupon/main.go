@@ -11,6 +11,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,7 +20,7 @@ import (
 	"github.com/soloist-dev/soloist/examples/jobs/internal/example"
 )
 
-func main() { example.Main("coupon", run) }
+func main() { os.Exit(example.Main("coupon", run)) }
 
 // coupons is a tiny store. Each of its methods is safe; what lies between two of them is left
 // to the lock.

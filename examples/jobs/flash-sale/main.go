@@ -10,13 +10,14 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"github.com/soloist-dev/soloist/examples/jobs/clients/go/soloist"
 	"github.com/soloist-dev/soloist/examples/jobs/internal/example"
 )
 
-func main() { example.Main("flash-sale", run) }
+func main() { os.Exit(example.Main("flash-sale", run)) }
 
 type options struct {
 	sidecars             []*soloist.Client

@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 	"github.com/soloist-dev/soloist/examples/jobs/internal/example"
 )
 
-func main() { example.Main("poll", run) }
+func main() { os.Exit(example.Main("poll", run)) }
 
 // A feed shows the same events to everybody who polls it.
 type feed struct {

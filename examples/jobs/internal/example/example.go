@@ -17,15 +17,16 @@ import (
 	"github.com/soloist-dev/soloist/examples/jobs/clients/go/soloist"
 )
 
-// Main runs a program until it ends, or is interrupted, and exits with 1 if it fails.
-func Main(name string, run func(ctx context.Context, args []string, out io.Writer) error) {
+// Main runs a program until it ends, or is interrupted, and returns its exit code.
+func Main(name string, run func(ctx context.Context, args []string, out io.Writer) error) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := run(ctx, os.Args[1:], os.Stdout)
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", name, err)
-		os.Exit(1)
+		return 1
 	}
+	return 0
 }
 
 // Sidecars are the URLs of those to ask.

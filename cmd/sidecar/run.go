@@ -110,17 +110,22 @@ func (p program) openStore(log *slog.Logger) (store, error) {
 	if err != nil {
 		return nil, err
 	}
+	servers := p.Store.URLs[0].Servers()
 	return redislease.Open(redislease.Options{
-		URL:            p.Store.URLs[0].Reveal(),
-		Username:       p.Store.Username,
-		Password:       p.Store.Password.Reveal(),
-		PasswordFile:   p.Store.PasswordFile,
-		TLS:            tls,
-		Prefix:         p.Store.KeyPrefix,
-		Lease:          p.Timing.LeaseDuration,
-		DelayedRestart: redislease.DelayedRestart(p.Store.DelayedRestart),
-		AllowEviction:  p.Store.Check == config.CheckWarn,
-		CallTimeout:    p.Timing.RetryPeriod,
-		Log:            log,
+		URL:              servers.URL,
+		Sentinels:        servers.Sentinels,
+		Master:           servers.Master,
+		SentinelPassword: p.Store.SentinelPassword.Reveal(),
+		Cluster:          servers.Cluster,
+		Username:         p.Store.Username,
+		Password:         p.Store.Password.Reveal(),
+		PasswordFile:     p.Store.PasswordFile,
+		TLS:              tls,
+		Prefix:           p.Store.KeyPrefix,
+		Lease:            p.Timing.LeaseDuration,
+		DelayedRestart:   redislease.DelayedRestart(p.Store.DelayedRestart),
+		AllowEviction:    p.Store.Check == config.CheckWarn,
+		CallTimeout:      p.Timing.RetryPeriod,
+		Log:              log,
 	})
 }

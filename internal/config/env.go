@@ -12,6 +12,7 @@ import (
 const (
 	envPrefix   = "SOLOIST_"
 	passwordEnv = "SOLOIST_STORE_PASSWORD"
+	sentinelEnv = "SOLOIST_SENTINEL_PASSWORD"
 )
 
 // EnvName returns the variable of a flag, "" if it has none.
@@ -72,7 +73,7 @@ func flagsOf(verb string) *pflag.FlagSet {
 // unknownVariables returns a line for each SOLOIST_… variable that means nothing to any
 // verb: one environment serves all containers and probes of a pod.
 func unknownVariables(env map[string]string) []string {
-	known := []string{passwordEnv}
+	known := []string{passwordEnv, sentinelEnv}
 	for _, v := range verbs {
 		flagsOf(v.name).VisitAll(func(f *pflag.Flag) {
 			if name := EnvName(f.Name); name != "" {

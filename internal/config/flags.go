@@ -147,8 +147,9 @@ func (d *declarer) timing(c *Config) {
 func (d *declarer) store(s *Store, r *raw) {
 	d.group = "Store"
 	d.list("store", "URL", "kubernetes:// in a cluster", &r.stores,
-		"Where the locks are kept: redis://HOST:6379/0, rediss:// for TLS, unix:///PATH, or kubernetes://NAMESPACE for "+
-			"Lease objects (the namespace is the pod's by default). A password may stand in it only in SOLOIST_STORE.")
+		"Where the locks are kept: redis://HOST:6379/0, rediss:// for TLS, unix:///PATH, redis+sentinel://HOST:26379,HOST:26379/MASTER, "+
+			"redis+cluster://HOST:6379,HOST:6379, or kubernetes://NAMESPACE for Lease objects (the namespace is the pod's by default). "+
+			"A password may stand in it only in SOLOIST_STORE.")
 	d.add("store-username", "NAME", "the URL's, if any", textValue(&s.Username), "The user at the store. It needs a password.")
 	d.add("store-password-file", "FILE", "none", textValue(&s.PasswordFile),
 		"A file with the password. It is read for every new connection, so that the password can change.")

@@ -87,6 +87,7 @@ func writeFlag(b *strings.Builder, f *pflag.Flag) {
 func writeEnvironment(b *strings.Builder, verb string) {
 	lines := []struct{ name, text string }{
 		{passwordEnv, "The store's password. It has no flag, because command lines are public."},
+		{sentinelEnv, "The Sentinels' password, if they have one."},
 	}
 	switch verb {
 	case Elect:

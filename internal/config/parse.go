@@ -147,6 +147,7 @@ func (r *reader) fill(env map[string]string) {
 			c.Store.URLs = []StoreURL{NewStoreURL(Kubernetes)}
 		}
 		c.Store.Password = NewSecret(strings.TrimSpace(env[passwordEnv]))
+		c.Store.SentinelPassword = NewSecret(strings.TrimSpace(env[sentinelEnv]))
 	}
 	if f := r.flags.Lookup("name"); f != nil {
 		_, named := env[EnvName("name")]

@@ -34,6 +34,8 @@ type Store struct {
 	URLs     []StoreURL // --store; this version takes exactly one
 	Username string     // --store-username; "": the URL's
 	Password Secret     // SOLOIST_STORE_PASSWORD; empty: the URL's
+	// SentinelPassword is SOLOIST_SENTINEL_PASSWORD; empty: Sentinels are asked without.
+	SentinelPassword Secret
 	// PasswordFile is read for every new connection, so that a password can change without
 	// a restart. White space around it is dropped. "": none.
 	PasswordFile string
@@ -82,16 +84,14 @@ func (u StoreURL) MarshalText() ([]byte, error) { return []byte(u.String()), nil
 // user returns the user name, and whether there is a password. Both are zero if u is no
 // URL.
 func (u StoreURL) user() (name string, password bool) {
-	p, err := url.Parse(u.Reveal())
+	_, single := splitHosts(u.Reveal())
+	p, err := url.Parse(single)
 	if err != nil || p.User == nil {
 		return "", false
 	}
 	secret, _ := p.User.Password()
 	return p.User.Username(), secret != ""
 }
-
-// laterSchemes are known, and refused until there is a store for them.
-var laterSchemes = []string{"redis+sentinel", "redis+cluster"}
 
 // Kubernetes begins the URL of Lease objects, in the pod's own namespace or in the one
 // that follows.
@@ -107,14 +107,8 @@ func (u StoreURL) Namespace() (string, bool) { return strings.CutPrefix(u.Reveal
 // looks like a port or a path may be the rest of a password that was not escaped.
 func (u StoreURL) parse() (*url.URL, error) {
 	raw := u.Reveal()
-	scheme, _, ok := strings.Cut(raw, "://")
-	if !ok {
+	if !strings.Contains(raw, "://") {
 		return nil, errors.New("must be a URL, such as redis://HOST:6379")
-	}
-	for _, later := range laterSchemes {
-		if strings.EqualFold(scheme, later) {
-			return nil, fmt.Errorf("%s:// is not supported by this version", later)
-		}
 	}
 	if namespace, ok := u.Namespace(); ok {
 		if namespace != "" && !namespaceName.MatchString(namespace) {
@@ -122,21 +116,29 @@ func (u StoreURL) parse() (*url.URL, error) {
 		}
 		return &url.URL{Scheme: "kubernetes", Host: namespace}, nil
 	}
-	p, err := url.Parse(raw)
+	hosts, single := splitHosts(raw)
+	p, err := url.Parse(single)
 	if err != nil {
 		return nil, errors.New("is not a valid URL; in a password, characters other than letters, digits " +
 			"and -._~ must be escaped as %XX")
 	}
 	switch p.Scheme {
 	case "redis", "rediss":
+		if len(hosts) > 1 {
+			return p, errors.New("has several hosts: use redis+sentinel:// or redis+cluster://, or give --store several times for a quorum")
+		}
 		return p, judgeTCP(p)
+	case "redis" + sentinel, "rediss" + sentinel, "redis" + cluster, "rediss" + cluster:
+		err := judgeSeveral(p, hosts)
+		p.Host = strings.Join(hosts, ",")
+		return p, err
 	case "unix":
 		if p.Host != "" || len(p.Path) < 2 {
 			return nil, errors.New("must hold the absolute path of a socket: unix:///PATH, or unix://USER:PASSWORD@/PATH")
 		}
 		return p, judgeQuery(p)
 	default:
-		return nil, errors.New("scheme must be redis, rediss (TLS), unix or kubernetes")
+		return nil, errors.New("scheme must be redis, rediss (TLS), redis+sentinel, redis+cluster, unix or kubernetes")
 	}
 }
 
@@ -174,6 +176,16 @@ func (c *Config) validateLeases(p *problems) {
 }
 
 func judgeTCP(p *url.URL) error {
+	if err := judgeHost(p); err != nil {
+		return err
+	}
+	if db := strings.Trim(p.Path, "/"); db != "" && !isDatabase(db) {
+		return errors.New("path must be empty or the number of a database: redis://HOST:6379/0")
+	}
+	return judgeQuery(p)
+}
+
+func judgeHost(p *url.URL) error {
 	switch {
 	case p.Hostname() == "":
 		return errors.New("has no host")
@@ -186,10 +198,7 @@ func judgeTCP(p *url.URL) error {
 			return errors.New("port must be 1 to 65535")
 		}
 	}
-	if db := strings.Trim(p.Path, "/"); db != "" && !isDatabase(db) {
-		return errors.New("path must be empty or the number of a database: redis://HOST:6379/0")
-	}
-	return judgeQuery(p)
+	return nil
 }
 
 // judgeQuery allows no options: timeouts, retries and pools are not the user's to set, and
@@ -223,12 +232,15 @@ func (s Store) validate(p *problems) {
 			p.flag("store", "%v", err)
 			break
 		}
-		secure = u.Scheme == "rediss"
+		secure = strings.HasPrefix(u.Scheme, "rediss")
 		if u.Scheme != "kubernetes" {
 			s.validateUser(p)
 		}
 	default:
 		p.flag("store", "several URLs, %d here, are not supported by this version", len(s.URLs))
+	}
+	if !s.SentinelPassword.IsZero() && !(len(s.URLs) == 1 && len(s.URLs[0].Servers().Sentinels) > 0) {
+		p.add(sentinelEnv, "goes with redis+sentinel://")
 	}
 	if s.TLS != (TLSFiles{}) && len(s.URLs) > 0 && !secure {
 		p.add(s.TLS.mention(), "needs a rediss:// URL in %s", mention("store"))

@@ -12,6 +12,7 @@ type Option func(*config)
 
 type config struct {
 	lines    []string
+	args     []string // behind the file's name
 	password string
 	tls      bool
 	debug    bool

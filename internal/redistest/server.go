@@ -147,7 +147,7 @@ func (s *Server) launch() error {
 		return err
 	}
 	// Not the test's context, which ends before the cleanups that may need the server.
-	cmd := exec.CommandContext(context.Background(), s.bin, s.confFile())
+	cmd := exec.CommandContext(context.Background(), s.bin, append([]string{s.confFile()}, s.cfg.args...)...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, s.log, s.log
 	proc, err := startProcess(cmd)
 	if err != nil {

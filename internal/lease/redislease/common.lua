@@ -38,9 +38,21 @@ local function inbox(inboxes, member)
   return inboxes .. string.match(member, '^[^#]*')
 end
 
+-- sharded reports whether inboxes are channels of the lock's own slot, which a cluster does
+-- not pass on to all its nodes. Servers have them since they have this variable (7.0).
+local function sharded(inboxes)
+  return redis.REDIS_VERSION_NUM and string.find(inboxes, '{', 1, true)
+end
+
 -- listening reports whether anybody reads the member's inbox.
 local function listening(inboxes, member)
-  return redis.call('PUBSUB', 'NUMSUB', inbox(inboxes, member))[2] > 0
+  local count = sharded(inboxes) and 'SHARDNUMSUB' or 'NUMSUB'
+  return redis.call('PUBSUB', count, inbox(inboxes, member))[2] > 0
+end
+
+-- publish sends a message to the member's inbox, and returns how many have read it.
+local function publish(inboxes, member, text)
+  return redis.call(sharded(inboxes) and 'SPUBLISH' or 'PUBLISH', inbox(inboxes, member), member .. ' ' .. text)
 end
 
 -- soonest returns in how many ms a slot comes free: 0 if one is, -1 if none ever does.
@@ -60,8 +72,7 @@ local function tell(q, inboxes, lock, rest)
   if waiting == 0 then return end
   local left = soonest()
   for i, member in ipairs(redis.call('ZRANGE', q, 0, HEADS - 1)) do
-    redis.call('PUBLISH', inbox(inboxes, member),
-      member .. ' ' .. lock .. ' in ' .. (i - 1) .. ' ' .. left .. ' ' .. waiting .. ' ' .. rest)
+    publish(inboxes, member, lock .. ' in ' .. (i - 1) .. ' ' .. left .. ' ' .. waiting .. ' ' .. rest)
   end
 end
 
@@ -73,7 +84,7 @@ local function offer(lk, q, inboxes, lock, claim)
     local front = redis.call('ZRANGE', q, 0, 0)[1]
     if not front then return nil end
     redis.call('ZREM', q, front)
-    if redis.call('PUBLISH', inbox(inboxes, front), front .. ' ' .. lock .. ' go') > 0 then
+    if publish(inboxes, front, lock .. ' go') > 0 then
       redis.call('SET', lk, '~' .. front, 'PX', claim)
       tell(q, inboxes, lock, '')
       return front

@@ -35,8 +35,8 @@ func open(t testing.TB, url string, change ...func(*Options)) *Store {
 	return s
 }
 
-// aclRule returns the rule that the package comment promises.
-func aclRule(t testing.TB) string {
+// aclRule returns the rule that the package comment promises, for one server or a cluster.
+func aclRule(t testing.TB, cluster bool) string {
 	t.Helper()
 	doc, err := os.ReadFile("doc.go")
 	if err != nil {
@@ -45,6 +45,9 @@ func aclRule(t testing.TB) string {
 	var rule []string
 	for line := range strings.Lines(string(doc)) {
 		line = strings.TrimSpace(strings.TrimPrefix(line, "//"))
+		if strings.HasPrefix(line, "+cluster") && !cluster {
+			continue
+		}
 		if strings.HasPrefix(line, "~") || len(rule) > 0 && strings.HasPrefix(line, "+") {
 			rule = append(rule, line)
 		}
@@ -69,7 +72,7 @@ func TestConformance(t *testing.T) {
 		},
 		"smallest ACL rule": func(t *testing.T) (string, func(*Options)) {
 			s := redistest.Start(t, redistest.User("default", "off"),
-				redistest.User("app", "on >secret resetchannels "+aclRule(t)))
+				redistest.User("app", "on >secret resetchannels "+aclRule(t, false)))
 			return s.URL(), func(o *Options) { o.Username, o.Password = "app", "secret" }
 		},
 		"password file": func(t *testing.T) (string, func(*Options)) {
@@ -79,6 +82,18 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			return "redis://" + s.Addr(), func(o *Options) { o.PasswordFile = file }
+		},
+		"sentinel": func(t *testing.T) (string, func(*Options)) {
+			s := redistest.StartSentinels(t)
+			return "redis://sentinels", func(o *Options) { o.Sentinels, o.Master = s.Addrs(), s.Name() }
+		},
+		"cluster": func(t *testing.T) (string, func(*Options)) {
+			c := redistest.StartCluster(t)
+			return "redis://cluster", func(o *Options) { o.Cluster = c.Addrs()[:2] }
+		},
+		"cluster, smallest ACL rule": func(t *testing.T) (string, func(*Options)) {
+			c := redistest.StartCluster(t, redistest.User("app", "on >secret resetchannels "+aclRule(t, true)))
+			return "redis://cluster", func(o *Options) { o.Cluster, o.Username, o.Password = c.Addrs()[:1], "app", "secret" }
 		},
 		"prefix": func(t *testing.T) (string, func(*Options)) {
 			return redistest.Start(t).URL(), func(o *Options) { o.Prefix = "other:prefix" }

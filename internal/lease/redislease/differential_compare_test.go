@@ -102,7 +102,7 @@ func (tw *twins) inspect() {
 // subscribe makes an instance listen, or not.
 func (tw *twins) subscribe(instance string, on bool) {
 	tw.logf("subscribe %s %v", instance, on)
-	channel := tw.store.inbox.channels() + instance
+	channel := tw.store.channels("") + instance
 	var err error
 	if tw.listen[instance] = on; on {
 		tw.procs[instance].Subscribe()
@@ -136,7 +136,7 @@ func (tw *twins) heard() []message {
 			if err != nil {
 				tw.Errorf("message %q: %v", msg.Payload, err)
 			}
-			if instance, _, _ := strings.Cut(m.member, "#"); msg.Channel != tw.store.inbox.channels()+instance {
+			if instance, _, _ := strings.Cut(m.member, "#"); msg.Channel != tw.store.channels("")+instance {
 				tw.Errorf("message %q on channel %s", msg.Payload, msg.Channel)
 			}
 			out = append(out, m)

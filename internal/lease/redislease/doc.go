@@ -8,7 +8,8 @@
 //	soloist:{NAME}:fn     hash: f fence, x released tokens, k kind, n slots, r highest fence revoked, l last run done
 //	soloist:{NAME}:q      sorted set: waiter → time of joining, by the server's clock
 //	soloist:{NAME}:done:RUN  the record of a run; :rate for a rate limit of that name
-//	soloist:in:INSTANCE   channel: the inbox of one process
+//	soloist:in:INSTANCE   channel: the inbox of one process; in a cluster one for each lock,
+//	                      soloist:{NAME}:in:INSTANCE, in the lock's slot and sharded (since 7.0)
 //
 // # Protocol
 //
@@ -35,5 +36,8 @@
 //	+hmget +zadd +zrem +zrange +zrank +zcard +publish +subscribe +pubsub|numsub
 //	+info +hello +client|setname +ping
 //
-// and +select for a URL that names a database, +scan for [Store.Locks].
+// and +select for a URL that names a database, +scan for [Store.Locks]. In a cluster of 7.0
+// or later, besides:
+//
+//	+cluster|slots +ssubscribe +spublish +pubsub|shardnumsub
 package redislease

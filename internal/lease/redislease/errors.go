@@ -20,7 +20,8 @@ const (
 	KindNoPerm    = "noperm"    // NOPERM
 	KindWrongType = "wrongtype" // a key of ours holds something else
 	KindNoScript  = "noscript"  // scripts are not to be had here
-	KindCluster   = "cluster"   // MOVED, CLUSTERDOWN, CROSSSLOT, TRYAGAIN
+	KindCluster   = "cluster"   // MOVED, CROSSSLOT: a cluster that was not expected
+	KindFailover  = "failover"  // CLUSTERDOWN, TRYAGAIN: a cluster that is changing
 	KindEviction  = "eviction"  // the server may throw locks away
 )
 
@@ -38,7 +39,7 @@ var permanent = map[string]bool{
 
 // advice says what to do about errors that do not go away by themselves.
 var advice = map[string]string{
-	KindReadOnly:  "this is a replica: point --store at the primary",
+	KindReadOnly:  "this is a replica: point --store at the primary (in a failover this passes by itself)",
 	KindMemory:    "the server is out of memory: raise maxmemory or give the locks a server of their own",
 	KindMisconf:   "the server refuses writes: see its log for why it can't save or reach its replicas",
 	KindAuth:      "set SOLOIST_STORE_PASSWORD or --store-password-file, and --store-username for an ACL user",
@@ -46,7 +47,7 @@ var advice = map[string]string{
 	KindWrongType: "a key with the locks' prefix holds something else: choose another --key-prefix, or delete it",
 	KindNoScript:  "scripts are switched off: the user needs +eval and +evalsha",
 	KindEviction:  "set maxmemory-policy to noeviction, or give the locks a server of their own; --store-check=warn goes on regardless",
-	KindCluster:   "this is a Redis Cluster: use a plain server",
+	KindCluster:   "this is a Redis Cluster: its URL begins with redis+cluster://",
 }
 
 // prefixes maps the first word of a Redis error to its kind.
@@ -55,8 +56,8 @@ var prefixes = map[string]string{
 	"OOM": KindMemory, "BUSY": KindBusy, "MISCONF": KindMisconf, "NOREPLICAS": KindMisconf,
 	"NOAUTH": KindAuth, "WRONGPASS": KindAuth, "NOPERM": KindNoPerm,
 	"WRONGTYPE": KindWrongType, "NOSCRIPT": KindNoScript,
-	"MOVED": KindCluster, "ASK": KindCluster, "CLUSTERDOWN": KindCluster,
-	"CROSSSLOT": KindCluster, "TRYAGAIN": KindCluster,
+	"MOVED": KindCluster, "ASK": KindCluster, "CROSSSLOT": KindCluster,
+	"CLUSTERDOWN": KindFailover, "TRYAGAIN": KindFailover,
 }
 
 // failed wraps what go-redis returned for op. A script that says INVALID gave a verdict.

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -40,7 +43,7 @@ func (s *Store) release(ctx context.Context, c lease.Claim, f lease.Finish) (boo
 		keys, keep = append(keys, s.runKey(c.Lock, f.Done)), f.Keep.Milliseconds()
 	}
 	n, err := releaseScript.Run(ctx, s.client, keys, string(c.Token), c.Waiter, s.claim,
-		s.inbox.channels(), c.Lock, f.AtLeast.Milliseconds(), keep, f.Done).Int64()
+		s.channels(c.Lock), c.Lock, f.AtLeast.Milliseconds(), keep, f.Done).Int64()
 	return n == 1, err
 }
 
@@ -110,7 +113,7 @@ func (s *Store) Revoke(ctx context.Context, lock string, force bool) (int, error
 		forced = 1
 	}
 	n, err := revokeScript.Run(ctx, s.client, s.keys(lease.Claim{Lock: lock, Slots: info.Slots}),
-		forced, s.claim, s.inbox.channels(), lock).Int()
+		forced, s.claim, s.channels(lock), lock).Int()
 	return n, failed("revoke", err)
 }
 
@@ -123,19 +126,28 @@ func (s *Store) Locks(ctx context.Context) ([]string, error) {
 	}
 	defer s.leave()
 	before, after := s.prefix+":{", "}:fn"
+	var mu sync.Mutex
 	names := map[string]bool{} // SCAN may name a key twice
-	keys := s.client.Scan(ctx, 0, escape(before)+"*"+after, 1000).Iterator()
-	for keys.Next(ctx) {
-		names[strings.TrimSuffix(strings.TrimPrefix(keys.Val(), before), after)] = true
+	scan := func(ctx context.Context, c *redis.Client) error {
+		keys := c.Scan(ctx, 0, escape(before)+"*"+after, 1000).Iterator()
+		for keys.Next(ctx) {
+			mu.Lock()
+			names[strings.TrimSuffix(strings.TrimPrefix(keys.Val(), before), after)] = true
+			mu.Unlock()
+		}
+		return keys.Err()
 	}
-	if err := keys.Err(); err != nil {
+	var err error
+	switch c := s.client.(type) {
+	case *redis.ClusterClient:
+		err = c.ForEachMaster(ctx, scan)
+	case *redis.Client:
+		err = scan(ctx, c)
+	}
+	if err != nil {
 		return nil, failed("list", err)
 	}
-	all := make([]string, 0, len(names))
-	for name := range names {
-		all = append(all, name)
-	}
-	return all, nil
+	return slices.Collect(maps.Keys(names)), nil
 }
 
 // escape makes s mean itself in a pattern.

@@ -2,10 +2,8 @@ package redislease
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
+	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -14,21 +12,24 @@ import (
 	"github.com/soloist-dev/soloist/internal/lease"
 )
 
-// inbox is the one channel on which this process hears of its waiters. Its connection
-// is opened with the first waiter and kept; whenever it was opened anew, something may
-// have been missed, so every waiter is told to look again.
+// inbox is a channel on which this process hears of its waiters. Its connection is opened
+// with the first of them and kept; whenever it was opened anew, something may have been
+// missed, so every waiter is told to look again.
 type inbox struct {
-	s        *Store
-	instance string
+	s       *Store
+	channel string
+	lock    string // "": of all locks
+	users   int    // who wait, or are about to; guarded by Store.mu
 
 	mu      sync.Mutex
-	last    uint64
 	waiters map[string]waiter
 	ready   chan struct{} // closed while subscribed; replaced when that ends
 	err     error         // why not, if not
-	cancel  context.CancelFunc
-	done    chan struct{} // closed when the reader has returned; nil if never started
-	closed  bool
+	addr    string        // of the node of a cluster that is listened to
+	again   func()        // ends the connection that is read; a new one follows
+
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the reader has returned
 }
 
 type waiter struct {
@@ -37,71 +38,45 @@ type waiter struct {
 	notices chan lease.Notice // a mailbox of one: the newest counts
 }
 
-func (in *inbox) init(s *Store) {
-	var b [8]byte
-	rand.Read(b[:]) // never fails
-	in.s, in.instance = s, hex.EncodeToString(b[:])
-	in.waiters = map[string]waiter{}
-	in.ready = make(chan struct{})
+// start starts the reader. The caller owes the inbox a close.
+func (in *inbox) start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	in.cancel, in.done = cancel, make(chan struct{})
+	in.waiters, in.ready, in.again = map[string]waiter{}, make(chan struct{}), func() {}
+	go in.read(ctx) // close waits for it
 }
 
-// channels is what the name of every process's channel begins with.
-func (in *inbox) channels() string { return in.s.prefix + ":in:" }
+func (in *inbox) close() {
+	in.cancel()
+	<-in.done
+}
 
-// Join implements [lease.Waker].
-func (s *Store) Join(ctx context.Context, lock string) (lease.Inbox, error) {
-	in := &s.inbox
-	ready, err := in.start()
-	if err != nil {
-		return lease.Inbox{}, err
-	}
+// join waits until messages are sure to arrive, and adds a waiter.
+func (in *inbox) join(ctx context.Context, lock, member string) (<-chan lease.Notice, error) {
+	in.mu.Lock()
+	ready := in.ready
+	in.mu.Unlock()
 	select {
 	case <-ready:
 	case <-ctx.Done():
 		in.mu.Lock()
 		defer in.mu.Unlock()
 		if in.err != nil {
-			return lease.Inbox{}, failed("subscribe", in.err)
+			return nil, in.err
 		}
-		return lease.Inbox{}, failed("subscribe", context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.last++
-	member := in.instance + "#" + strconv.FormatUint(in.last, 10)
-	w := waiter{lock: lock, ttl: s.opt.Lease, notices: make(chan lease.Notice, 1)}
+	w := waiter{lock: lock, ttl: in.s.opt.Lease, notices: make(chan lease.Notice, 1)}
 	in.waiters[member] = w
-	return lease.Inbox{Waiter: member, Notices: w.notices, Leave: func() {
-		in.mu.Lock()
-		defer in.mu.Unlock()
-		delete(in.waiters, member)
-	}}, nil
+	return w.notices, nil
 }
 
-// start starts the reader unless it runs.
-func (in *inbox) start() (ready <-chan struct{}, err error) {
+func (in *inbox) leave(member string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if in.closed {
-		return nil, failed("subscribe", redis.ErrClosed)
-	}
-	if in.done == nil {
-		ctx, cancel := context.WithCancel(context.Background())
-		in.cancel, in.done = cancel, make(chan struct{})
-		go in.read(ctx) // close waits for it
-	}
-	return in.ready, nil
-}
-
-func (in *inbox) close() {
-	in.mu.Lock()
-	in.closed = true
-	cancel, done := in.cancel, in.done
-	in.mu.Unlock()
-	if done != nil {
-		cancel()
-		<-done
-	}
+	delete(in.waiters, member)
 }
 
 // read subscribes for ever, with a pause after each failure.
@@ -113,6 +88,10 @@ func (in *inbox) read(ctx context.Context) {
 			failures = 0
 		}
 		in.lost(err)
+		if in.s.cluster != nil {
+			in.s.judgeSharding(err)
+			in.s.cluster.ReloadState(ctx) // the lock may be kept elsewhere
+		}
 		failures++
 		pause := time.NewTimer(min(20*time.Millisecond<<min(failures-1, 10), in.s.opt.CallTimeout))
 		select {
@@ -123,17 +102,25 @@ func (in *inbox) read(ctx context.Context) {
 	}
 }
 
+// errMoved ends a subscription whose channel is elsewhere now.
+var errMoved = errors.New("the lock's slot has moved")
+
 // listen reads one connection until it breaks.
 func (in *inbox) listen(ctx context.Context) (subscribed bool, err error) {
-	sub := in.s.client.Subscribe(ctx)
+	ctx, again := context.WithCancel(ctx)
+	defer again()
+	in.mu.Lock()
+	in.again = again
+	in.mu.Unlock()
+	sub, err := in.subscribe(ctx)
+	if err != nil {
+		return false, err
+	}
 	stop := context.AfterFunc(ctx, func() { _ = sub.Close() })
 	defer func() {
 		stop()
 		_ = sub.Close() // a second Close says so, and no more
 	}()
-	if err := sub.Subscribe(ctx, in.channels()+in.instance); err != nil {
-		return false, err
-	}
 	for {
 		timeout := time.Duration(0) // a broken connection is the kernel's to find: see dialer
 		if !subscribed {
@@ -145,12 +132,36 @@ func (in *inbox) listen(ctx context.Context) (subscribed bool, err error) {
 		}
 		switch m := msg.(type) {
 		case *redis.Subscription:
+			if m.Kind == "sunsubscribe" {
+				return subscribed, errMoved
+			}
 			subscribed = true
 			in.found()
 		case *redis.Message:
 			in.deliver(m.Payload)
 		}
 	}
+}
+
+// subscribe sends the request on a connection to the server that keeps the lock.
+func (in *inbox) subscribe(ctx context.Context) (*redis.PubSub, error) {
+	if in.s.cluster == nil {
+		sub := in.s.client.Subscribe(ctx)
+		return sub, sub.Subscribe(ctx, in.channel)
+	}
+	node, err := in.s.cluster.MasterForKey(ctx, in.channel)
+	if err != nil {
+		return nil, err
+	}
+	in.mu.Lock()
+	in.addr = node.Options().Addr
+	in.mu.Unlock()
+	if in.s.unsharded.Load() {
+		sub := node.Subscribe(ctx)
+		return sub, sub.Subscribe(ctx, in.channel)
+	}
+	sub := node.SSubscribe(ctx)
+	return sub, sub.SSubscribe(ctx, in.channel)
 }
 
 func (in *inbox) found() {

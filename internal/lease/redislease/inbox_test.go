@@ -105,7 +105,7 @@ func TestGoneProcessIsPassedOver(t *testing.T) {
 		if err := gone.Close(); err != nil {
 			t.Fatal(err)
 		}
-		channel := gone.inbox.channels() + gone.inbox.instance
+		channel := gone.channels("") + gone.instance
 		until(t, "the server sees it go", func() bool {
 			return srv.Must("PUBSUB", "NUMSUB", channel).([]any)[1] == int64(0)
 		})
@@ -179,7 +179,7 @@ func TestStrayMessages(t *testing.T) {
 	holder := request("L")
 	acquire(t, s, holder)
 	_, in := waiting(t, s, "L")
-	channel := s.inbox.channels() + s.inbox.instance
+	channel := s.channels("") + s.instance
 	for _, payload := range []string{
 		"", "x", "go", in.Waiter, in.Waiter + " L", in.Waiter + " other go", "someone#1 L go",
 		in.Waiter + " L go now", in.Waiter + " L in x 5 1 ", in.Waiter + " L in 0 5", "\x00\xff \xfe go",

@@ -25,6 +25,8 @@ type incarnation struct {
 	strict bool          // refuse a server that may evict
 	lease  time.Duration // the least that is waited for
 	log    *slog.Logger
+	// changed is called when connections have begun to lead elsewhere. It does not block.
+	changed func()
 
 	mu      sync.Mutex
 	runID   string
@@ -68,12 +70,19 @@ func (in *incarnation) onConnect(ctx context.Context, cn *redis.Conn) error {
 	if err != nil {
 		return in.tolerate(err)
 	}
+	if infoField(server, "redis_mode") == "sentinel" {
+		return nil // asked for the way, and for nothing else
+	}
 	runID := infoField(server, "run_id")
 	in.mu.Lock()
 	known := runID == in.runID
+	other := !known && in.runID != ""
 	in.mu.Unlock()
 	if known {
 		return nil
+	}
+	if other && in.changed != nil {
+		defer in.changed()
 	}
 	info, err := cn.Info(ctx).Result()
 	if err != nil {
@@ -84,7 +93,7 @@ func (in *incarnation) onConnect(ctx context.Context, cn *redis.Conn) error {
 }
 
 // recheck reads again what made the server refused: an operator may have changed it.
-func (in *incarnation) recheck(ctx context.Context, c *redis.Client) {
+func (in *incarnation) recheck(ctx context.Context, c redis.Cmdable) {
 	in.mu.Lock()
 	due := in.evicts != "" && time.Since(in.checked) > time.Second
 	in.mu.Unlock()

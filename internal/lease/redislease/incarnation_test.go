@@ -139,7 +139,7 @@ func TestRestartUnderUse(t *testing.T) {
 			s := fresh(t, srv.URL(), DelayOff, long)
 			r := request("L")
 			g := acquire(t, s, r)
-			s.run.delay = c.mode
+			s.node("").delay = c.mode
 			srv.Restart()
 			var lost error
 			until(t, "an answer", func() bool {

@@ -4,17 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
-	"net/url"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
 // DefaultPrefix begins every key and channel.
@@ -37,6 +32,13 @@ const (
 type Options struct {
 	// URL is redis://, rediss:// (TLS) or unix://, as go-redis reads them.
 	URL string
+	// Sentinels are the addresses of those that know which server is Master now; the URL's
+	// host then means nothing.
+	Sentinels        []string
+	Master           string
+	SentinelPassword string // "": none
+	// Cluster are the addresses of some nodes of a Redis Cluster, in place of the URL's host.
+	Cluster []string
 	// Username and Password take the place of the URL's, if set.
 	Username, Password string
 	// PasswordFile is read again for every new connection, so that a password can
@@ -78,61 +80,6 @@ type silence struct{}
 func (silence) Printf(context.Context, string, ...any) {}
 
 var errCredentials = errors.New("password file")
-
-// client translates o for go-redis. Time-outs and retries are ours alone: go-redis
-// ignores a context's deadline unless told otherwise, and its own retry makes a lost
-// reply look like a refusal (redis/go-redis#2985).
-func (o *Options) client() (*redis.Options, error) {
-	r, err := redis.ParseURL(o.URL)
-	if err != nil {
-		var parse *url.Error // quotes the URL, which may hold a password
-		if errors.As(err, &parse) {
-			err = parse.Err
-		}
-		return nil, fmt.Errorf("store URL: %w", err)
-	}
-	if o.Username != "" {
-		r.Username = o.Username
-	}
-	if o.Password != "" {
-		r.Password = o.Password
-	}
-	if o.PasswordFile != "" {
-		user := r.Username
-		r.CredentialsProviderContext = func(context.Context) (string, string, error) {
-			b, err := os.ReadFile(o.PasswordFile)
-			if err != nil {
-				return "", "", fmt.Errorf("%w: %w", errCredentials, err)
-			}
-			return user, strings.TrimSpace(string(b)), nil
-		}
-	}
-	if o.TLS != nil {
-		if r.TLSConfig == nil {
-			return nil, errors.New("store URL: TLS settings need rediss://")
-		}
-		t := o.TLS.Clone()
-		if t.ServerName == "" {
-			t.ServerName = r.TLSConfig.ServerName
-		}
-		r.TLSConfig = t
-	}
-	quiet()
-	r.ContextTimeoutEnabled = true
-	r.MaxRetries = -1
-	r.DialerRetries = 1
-	r.DialTimeout = dialTimeout
-	r.ReadTimeout = o.CallTimeout
-	r.WriteTimeout = o.CallTimeout
-	r.PoolTimeout = o.CallTimeout
-	r.DisableIdentity = true
-	r.ReadBufferSize = 4096
-	r.WriteBufferSize = 4096
-	r.Protocol = 2 // no pushes: nothing here uses them
-	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	r.Dialer = dialer(r)
-	return r, nil
-}
 
 // dialer finds a peer that has gone without a word within about half a minute, also on
 // the inbox's connection, which nothing is written to; go-redis would ping instead.

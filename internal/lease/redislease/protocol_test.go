@@ -52,7 +52,7 @@ func TestB13_ScriptsRefuse(t *testing.T) {
 	keys := s.keys(r.Claim)
 	for _, ttl := range []string{"0", "-1", "", "x", "0.5"} {
 		_, err := acquireScript.Run(t.Context(), s.client, keys,
-			string(r.Token), ttl, "pod uid addr", 0, "", 0, s.claim, plain, 0, 0, s.inbox.channels(), "L").Slice()
+			string(r.Token), ttl, "pod uid addr", 0, "", 0, s.claim, plain, 0, 0, s.channels("L"), "L").Slice()
 		if !errors.Is(failed("acquire", err), lease.ErrInvalid) {
 			t.Errorf("acquire.lua with ttl %q: %v", ttl, err)
 		}
@@ -174,9 +174,10 @@ func TestB23_B39_NothingPilesUp(t *testing.T) {
 			t.Errorf("%d still in line for L%d", n, i)
 		}
 	}
-	s.inbox.mu.Lock()
-	defer s.inbox.mu.Unlock()
-	if n := len(s.inbox.waiters); n != 0 {
+	in := s.inboxes[s.channels("")+s.instance]
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if n := len(in.waiters); n != 0 {
 		t.Errorf("%d waiters are remembered", n)
 	}
 }

@@ -6,23 +6,35 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/soloist-dev/soloist/internal/lease"
 )
 
-// Store keeps leases in one Redis. It is safe for concurrent use. It connects when
+// Store keeps leases in one Redis: a server, the master of Sentinels, or a cluster. It is safe for concurrent use. It connects when
 // it is first used; every method gives up when its context is done.
 type Store struct {
 	opt    Options
 	prefix string
 	claim  string
-	client *redis.Client
-	calls  chan struct{} // a place for each call but Extend, so that no call delays a renewal
-	run    incarnation
-	inbox  inbox
 	log    *slog.Logger
+	client redis.UniversalClient
+	// cluster is client, if that is one of a cluster, else nil.
+	cluster *redis.ClusterClient
+	calls   chan struct{} // a place for each call but Extend, so that no call delays a renewal
+
+	instance string // this process, in the names of its inboxes
+	members  atomic.Uint64
+	// unsharded says that the cluster has no channels in slots.
+	unsharded atomic.Bool
+
+	mu      sync.Mutex
+	nodes   map[string]*incarnation // by address
+	inboxes map[string]*inbox       // by channel
+	closed  bool
 }
 
 var (
@@ -56,27 +68,27 @@ func Open(o Options) (*Store, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	r, err := o.client()
+	r, err := o.translate()
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opt: o, prefix: o.Prefix, log: o.Log, claim: fmt.Sprint(o.Claim.Milliseconds())}
-	s.run = incarnation{delay: o.DelayedRestart, strict: !o.AllowEviction, lease: o.Lease, log: o.Log}
-	r.OnConnect = s.run.onConnect
+	s := &Store{
+		opt: o, prefix: o.Prefix, log: o.Log, claim: fmt.Sprint(o.Claim.Milliseconds()),
+		instance: newInstance(), nodes: map[string]*incarnation{}, inboxes: map[string]*inbox{},
+	}
 	s.calls = make(chan struct{}, o.PoolSize)
 	// Beyond the calls: a renewal at work and a second, so that a hung one is not waited
 	// for; and dials whose callers have given up. A renewal takes whatever connection is
 	// idle, so a new leader renews on the one that brought its grant.
 	r.MaxConcurrentDials = 2
 	r.PoolSize = o.PoolSize + 2 + r.MaxConcurrentDials
-	s.client = redis.NewClient(r)
-	s.inbox.init(s)
+	s.dial(r)
 	return s, nil
 }
 
 // Close ends the connections and waits for the inbox's reader. It may be called again.
 func (s *Store) Close() error {
-	s.inbox.close()
+	s.closeInboxes()
 	if err := s.client.Close(); !errors.Is(err, redis.ErrClosed) {
 		return err
 	}
@@ -104,8 +116,12 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		return lease.Grant{}, failed("acquire", err)
 	}
 	defer s.leave()
-	s.run.recheck(ctx, s.client)
-	if err := s.run.trusted(r.TTL); err != nil {
+	node, client, err := s.nodeOf(ctx, r.Lock)
+	if err != nil {
+		return lease.Grant{}, failed("acquire", err)
+	}
+	node.recheck(ctx, client)
+	if err := node.trusted(r.TTL); err != nil {
 		return lease.Grant{}, err
 	}
 	reclaim := 0
@@ -114,7 +130,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 	}
 	v, err := acquireScript.Run(ctx, s.client, s.keys(r.Claim),
 		string(r.Token), r.TTL.Milliseconds(), holderRecord(r.Holder), r.FenceHint, r.Waiter,
-		r.Skip, s.claim, kindName(r.Slots), r.FirstSlot, reclaim, s.inbox.channels(), r.Lock, r.Dead,
+		r.Skip, s.claim, kindName(r.Slots), r.FirstSlot, reclaim, s.channels(r.Lock), r.Lock, r.Dead,
 	).Slice()
 	if err != nil {
 		return lease.Grant{}, failed("acquire", err)
@@ -124,7 +140,7 @@ func (s *Store) Acquire(ctx context.Context, r lease.Request) (lease.Grant, erro
 		return lease.Grant{}, failed("acquire", err)
 	}
 	// The connection may have been made just now, and to a server that has just started.
-	if err := s.run.trusted(r.TTL); err != nil {
+	if err := node.trusted(r.TTL); err != nil {
 		_, _ = s.release(ctx, r.Claim, lease.Finish{}) // unknown: it runs out by itself
 		return lease.Grant{}, errors.Join(err, lease.ErrBurned)
 	}

@@ -42,3 +42,23 @@ func TestWhatCantBeAskedFor(t *testing.T) {
 		}
 	})
 }
+
+// B26: those who wait and those who do not share a lock, and what an operator takes away wakes
+// the next in line.
+func TestB26ForcedUnlockWakesTheNext(t *testing.T) {
+	bubble(t, func(r *rig) {
+		a, b, c := r.site("a"), r.site("b"), r.site("c")
+		first := a.acquire(Ask{})
+		got := make(chan Lease)
+		go func() { got <- b.acquire(Ask{Wait: time.Hour}) }()
+		synctest.Wait()
+		c.refused(Ask{}, lease.ErrHeld)
+		if n, err := r.server.Revoke(r.Context(), lock, true); n != 1 || err != nil {
+			t.Fatal(n, err)
+		}
+		c.refused(Ask{}, lease.ErrHeld) // it is kept for who waits
+		b.release((<-got).Token, held)
+		a.lost(first.Token)
+		c.release(c.acquire(Ask{}).Token, held)
+	})
+}

@@ -106,8 +106,7 @@ func (p program) openStore(log *slog.Logger) (store, error) {
 			Namespace: cmp.Or(namespace, p.Identity.Namespace), Lease: p.Timing.LeaseDuration, Log: log,
 		})
 	}
-	tls, err := p.Store.TLSConfig()
-	if err != nil {
+	if _, err := p.Store.TLSConfig(); err != nil { // better now than at the first connection
 		return nil, err
 	}
 	servers := p.Store.URLs[0].Servers()
@@ -120,7 +119,7 @@ func (p program) openStore(log *slog.Logger) (store, error) {
 		Username:         p.Store.Username,
 		Password:         p.Store.Password.Reveal(),
 		PasswordFile:     p.Store.PasswordFile,
-		TLS:              tls,
+		TLS:              p.Store.TLSConfig,
 		Prefix:           p.Store.KeyPrefix,
 		Lease:            p.Timing.LeaseDuration,
 		DelayedRestart:   redislease.DelayedRestart(p.Store.DelayedRestart),

@@ -30,10 +30,9 @@ func (t TLSFiles) mention() string {
 	return strings.Join(set, ", ")
 }
 
-// TLSConfig reads the files and returns a client's configuration, nil if no TLS flag is
-// set. The certificate is read again for every new connection, so that it can be renewed
-// without a restart; the authorities are not. (crypto/tls would need the check of the
-// server's certificate to be rewritten for that.) An error names the flag of the file.
+// TLSConfig reads the files and returns a client's configuration, nil if no TLS flag is set.
+// Asked for each new connection, it lets certificate and authorities be renewed without a
+// restart. An error names the flag of the file.
 func (s Store) TLSConfig() (*tls.Config, error) {
 	t := s.TLS
 	if t == (TLSFiles{}) {
@@ -54,17 +53,11 @@ func (s Store) TLSConfig() (*tls.Config, error) {
 		}
 	}
 	if t.Cert != "" {
-		load := func() (*tls.Certificate, error) {
-			cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
-			if err != nil {
-				return nil, fmt.Errorf("%s, %s: %w", mention("tls-cert-file"), mention("tls-key-file"), err)
-			}
-			return &cert, nil
+		cert, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s, %s: %w", mention("tls-cert-file"), mention("tls-key-file"), err))
 		}
-		if _, err := load(); err != nil { // better now than at the first connection
-			errs = append(errs, err)
-		}
-		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return load() }
+		c.Certificates = []tls.Certificate{cert}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err

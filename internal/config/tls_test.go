@@ -116,6 +116,9 @@ func TestTLSConfig(t *testing.T) {
 		t.Fatalf("handshake: %v; the server saw %v", err, seen)
 	}
 	second, _ := a.issue("client", &x509.Certificate{})
+	if c, err = (Store{TLS: TLSFiles{CA: a.file("ca.crt"), Cert: a.file("client.crt"), Key: a.file("client.key"), ServerName: "redis"}}).TLSConfig(); err != nil {
+		t.Fatal(err)
+	}
 	if seen, err = a.shake(c); err != nil || seen == nil || !seen.Equal(second) {
 		t.Fatalf("handshake with a renewed certificate: %v; the server saw %v", err, seen)
 	}

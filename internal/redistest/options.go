@@ -15,6 +15,7 @@ type config struct {
 	args     []string // behind the file's name
 	password string
 	tls      bool
+	certs    *certs // another server's; nil: its own
 	debug    bool
 	port     func() int
 }
@@ -81,8 +82,8 @@ func (s *Server) writeConfig() error {
 			"port 0",
 			fmt.Sprintf("tls-port %d", s.port),
 			fmt.Sprintf("tls-ca-cert-file %q", s.certs.files.CA),
-			fmt.Sprintf("tls-cert-file %q", filepath.Join(s.dir, "server.crt")),
-			fmt.Sprintf("tls-key-file %q", filepath.Join(s.dir, "server.key")),
+			fmt.Sprintf("tls-cert-file %q", filepath.Join(s.certs.dir, "server.crt")),
+			fmt.Sprintf("tls-key-file %q", filepath.Join(s.certs.dir, "server.key")),
 			"tls-auth-clients optional",
 		)
 	} else {

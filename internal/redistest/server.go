@@ -92,7 +92,10 @@ func (s *Server) prepare() (err error) {
 	if s.dir, err = os.MkdirTemp(base, "redistest"); err != nil {
 		return err
 	}
-	if s.cfg.tls {
+	switch {
+	case s.cfg.certs != nil:
+		s.certs = *s.cfg.certs
+	case s.cfg.tls:
 		if s.certs, err = makeCerts(s.dir); err != nil {
 			return errors.Join(err, os.RemoveAll(s.dir))
 		}

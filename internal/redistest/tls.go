@@ -28,6 +28,7 @@ func (s *Server) TLSFiles() TLSFiles { return s.certs.files }
 func (s *Server) TLSConfig() *tls.Config { return s.certs.client.Clone() }
 
 type certs struct {
+	dir    string
 	files  TLSFiles
 	client *tls.Config
 }
@@ -49,7 +50,7 @@ func makeCerts(dir string) (certs, error) {
 		DNSNames:    []string{"localhost"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 		KeyUsage:    x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, // to other nodes
 	}, ca)
 	if err != nil {
 		return certs{}, err
@@ -70,6 +71,7 @@ func makeCerts(dir string) (certs, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.cert)
 	return certs{
+		dir: dir,
 		files: TLSFiles{
 			CA:   filepath.Join(dir, "ca.crt"),
 			Cert: filepath.Join(dir, "client.crt"),

@@ -108,16 +108,6 @@ func (o *Options) translate() (*redis.Options, error) {
 			return user, strings.TrimSpace(string(b)), nil
 		}
 	}
-	if o.TLS != nil {
-		if r.TLSConfig == nil {
-			return nil, errors.New("store URL: TLS settings need rediss://")
-		}
-		t := o.TLS.Clone()
-		if t.ServerName == "" {
-			t.ServerName = r.TLSConfig.ServerName
-		}
-		r.TLSConfig = t
-	}
 	quiet()
 	r.ContextTimeoutEnabled = true
 	r.MaxRetries = -1
@@ -131,6 +121,6 @@ func (o *Options) translate() (*redis.Options, error) {
 	r.WriteBufferSize = 4096
 	r.Protocol = 2 // no pushes: nothing here uses them
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	r.Dialer = dialer(r)
+	r.Dialer = o.dialer(r)
 	return r, nil
 }

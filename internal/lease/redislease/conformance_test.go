@@ -1,6 +1,7 @@
 package redislease
 
 import (
+	"crypto/tls"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,7 +69,7 @@ func TestConformance(t *testing.T) {
 		},
 		"TLS": func(t *testing.T) (string, func(*Options)) {
 			s := redistest.Start(t, redistest.TLS(), redistest.ConfigLines("tls-auth-clients yes"))
-			return s.URL(), func(o *Options) { o.TLS = s.TLSConfig() }
+			return s.URL(), func(o *Options) { o.TLS = func() (*tls.Config, error) { return s.TLSConfig(), nil } }
 		},
 		"smallest ACL rule": func(t *testing.T) (string, func(*Options)) {
 			s := redistest.Start(t, redistest.User("default", "off"),
@@ -82,6 +83,13 @@ func TestConformance(t *testing.T) {
 				t.Fatal(err)
 			}
 			return "redis://" + s.Addr(), func(o *Options) { o.PasswordFile = file }
+		},
+		"cluster, TLS": func(t *testing.T) (string, func(*Options)) {
+			c := redistest.StartCluster(t, redistest.TLS(), redistest.ConfigLines("tls-cluster yes", "tls-replication yes"))
+			return "rediss://cluster", func(o *Options) {
+				o.Cluster = c.Addrs()[:1]
+				o.TLS = func() (*tls.Config, error) { return c.Nodes()[0].TLSConfig(), nil }
+			}
 		},
 		"sentinel": func(t *testing.T) (string, func(*Options)) {
 			s := redistest.StartSentinels(t)

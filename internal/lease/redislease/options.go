@@ -44,8 +44,10 @@ type Options struct {
 	// PasswordFile is read again for every new connection, so that a password can
 	// change without a restart. White space around it is dropped.
 	PasswordFile string
-	// TLS takes the place of the settings that rediss:// implies.
-	TLS *tls.Config
+	// TLS is asked for each new connection by rediss://, so that certificates and authorities
+	// can change without a restart. Without a ServerName that of the host counts. nil, or a
+	// nil config: what the system trusts.
+	TLS func() (*tls.Config, error)
 	// Prefix of keys and channels; empty: DefaultPrefix.
 	Prefix string
 	// Lease is the longest lease that is usual here. After a restart that may have lost leases
@@ -83,7 +85,7 @@ var errCredentials = errors.New("password file")
 
 // dialer finds a peer that has gone without a word within about half a minute, also on
 // the inbox's connection, which nothing is written to; go-redis would ping instead.
-func dialer(r *redis.Options) func(context.Context, string, string) (net.Conn, error) {
+func (o *Options) dialer(r *redis.Options) func(context.Context, string, string) (net.Conn, error) {
 	d := &net.Dialer{
 		Timeout: r.DialTimeout,
 		KeepAliveConfig: net.KeepAliveConfig{
@@ -94,5 +96,24 @@ func dialer(r *redis.Options) func(context.Context, string, string) (net.Conn, e
 	if r.TLSConfig == nil {
 		return d.DialContext
 	}
-	return (&tls.Dialer{NetDialer: d, Config: r.TLSConfig}).DialContext
+	return func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c := &tls.Config{MinVersion: tls.VersionTLS12}
+		if o.TLS != nil {
+			own, err := o.TLS()
+			if err != nil {
+				return nil, err
+			}
+			if own != nil {
+				c = own.Clone()
+			}
+		}
+		if c.ServerName == "" {
+			host, _, err := net.SplitHostPort(addr)
+			if err != nil {
+				return nil, err
+			}
+			c.ServerName = host
+		}
+		return (&tls.Dialer{NetDialer: d, Config: c}).DialContext(ctx, network, addr)
+	}
 }

@@ -154,7 +154,7 @@ func (d *declarer) store(s *Store, r *raw) {
 	d.add("store-password-file", "FILE", "none", textValue(&s.PasswordFile),
 		"A file with the password. It is read for every new connection, so that the password can change.")
 	d.add("tls-ca-file", "FILE", "the system's", textValue(&s.TLS.CA),
-		"PEM certificates to trust in place of the system's. Read once, at start.")
+		"PEM certificates to trust in place of the system's. Read for every new connection.")
 	d.add("tls-cert-file", "FILE", "none", textValue(&s.TLS.Cert),
 		"This client's certificate, PEM. Read for every new connection. Needs --tls-key-file.")
 	d.add("tls-key-file", "FILE", "none", textValue(&s.TLS.Key), "Its key, PEM. Needs --tls-cert-file.")

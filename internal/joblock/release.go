@@ -14,7 +14,7 @@ type Released struct {
 	// Held is whether the lock was held to the end: until the release was asked for.
 	Held bool
 	// Unknown is whether the store has not confirmed the release: others may then be kept
-	// out until the lease has run out.
+	// out until the lease has run out, and a run that is done may not be recorded.
 	Unknown bool
 	Count   int // handles that are left
 }
@@ -77,7 +77,7 @@ func (l *Locks) release(ctx context.Context, lock string, token Token, done bool
 	case held:
 		end = outcome{released: Released{Held: true}}
 	case end.released.Held: // as its own clock said when it was first asked for
-		end.released.Unknown = err != nil
+		end.released.Unknown = err != nil || done // the run may never have been recorded
 		err = nil
 	case err == nil && end.asked:
 		err = lease.ErrUnknown

@@ -268,3 +268,25 @@ func TestALostAnswerIsNotHeld(t *testing.T) {
 		})
 	}
 }
+
+// A run whose record never arrived is not told as recorded, however often that is asked:
+// another may do it again.
+func TestARunThatIsNotRecorded(t *testing.T) {
+	bubble(t, func(r *rig) {
+		a := r.site("a")
+		got := a.acquire(Ask{Once: "today"})
+		a.link.SetFates(lose("release"))
+		want := Released{Held: true, Unknown: true}
+		for range 3 {
+			if out, err := a.Release(r.Context(), lock, got.Token, true); err != nil || out != want {
+				t.Errorf("%+v, %v; want %+v", out, err, want)
+			}
+			time.Sleep(DefaultLease)
+			a.link.SetFates(lose("nothing"))
+		}
+		if run, err := r.server.Done(r.Context(), lock, "today"); run != nil || err != nil {
+			t.Errorf("recorded: %+v, %v", run, err)
+		}
+		r.site("b").acquire(Ask{Once: "today"})
+	})
+}

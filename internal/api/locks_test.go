@@ -135,7 +135,7 @@ func TestTheTokenMayBeInAHeader(t *testing.T) {
 		}
 		r.Header.Set("Soloist-Token", g.Token)
 		resp, err := a.client.Do(r)
-		if err != nil || resp.StatusCode != 200 {
+		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%v, %v", resp, err)
 		}
 		resp.Body.Close()

@@ -28,7 +28,7 @@ build: ## Build bin/sidecar: static, stripped, without paths of this machine
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/sidecar ./cmd/sidecar
 
 test: redis cc ## Run all tests under the race detector
-	$(call in-modules,go test -race $(TESTFLAGS) ./...)
+	$(call in-modules,go test -race -timeout 30m $(TESTFLAGS) ./...)
 
 test-short: ## Run the quick tests, without the race detector
 	go test -short $(TESTFLAGS) ./...

@@ -84,24 +84,17 @@ func TestConformance(t *testing.T) {
 			}
 			return "redis://" + s.Addr(), func(o *Options) { o.PasswordFile = file }
 		},
-		"cluster, TLS": func(t *testing.T) (string, func(*Options)) {
-			c := redistest.StartCluster(t, redistest.TLS(), redistest.ConfigLines("tls-cluster yes", "tls-replication yes"))
-			return "rediss://cluster", func(o *Options) {
-				o.Cluster = c.Addrs()[:1]
-				o.TLS = func() (*tls.Config, error) { return c.Nodes()[0].TLSConfig(), nil }
-			}
-		},
 		"sentinel": func(t *testing.T) (string, func(*Options)) {
 			s := redistest.StartSentinels(t)
 			return "redis://sentinels", func(o *Options) { o.Sentinels, o.Master = s.Addrs(), s.Name() }
 		},
-		"cluster": func(t *testing.T) (string, func(*Options)) {
-			c := redistest.StartCluster(t)
-			return "redis://cluster", func(o *Options) { o.Cluster = c.Addrs()[:2] }
-		},
-		"cluster, smallest ACL rule": func(t *testing.T) (string, func(*Options)) {
-			c := redistest.StartCluster(t, redistest.User("app", "on >secret resetchannels "+aclRule(t, true)))
-			return "redis://cluster", func(o *Options) { o.Cluster, o.Username, o.Password = c.Addrs()[:1], "app", "secret" }
+		"cluster, TLS, smallest ACL rule": func(t *testing.T) (string, func(*Options)) {
+			c := redistest.StartCluster(t, redistest.TLS(), redistest.ConfigLines("tls-cluster yes", "tls-replication yes"),
+				redistest.User("app", "on >secret resetchannels "+aclRule(t, true)))
+			return "rediss://cluster", func(o *Options) {
+				o.Cluster, o.Username, o.Password = c.Addrs()[:1], "app", "secret"
+				o.TLS = func() (*tls.Config, error) { return c.Nodes()[0].TLSConfig(), nil }
+			}
 		},
 		"prefix": func(t *testing.T) (string, func(*Options)) {
 			return redistest.Start(t).URL(), func(o *Options) { o.Prefix = "other:prefix" }
